@@ -1,0 +1,4 @@
+# cupti/: everything that knows CUDA. Compiled only where the CUDA and CUPTI headers are.
+if UM_WITH_CUDA
+libumcore_la_CPPFLAGS += $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+endif

@@ -1,0 +1,59 @@
+/*
+ * config.h - every option of umrt in one table: name, default, doc, type, range.
+ *
+ * Order of precedence: default < file (UMRT_CONFIG) < environment (UMRT_<NAME>) < command line
+ * (which `umrt run` and `umrt record` turn into environment variables for the program).
+ * An unknown UMRT_* variable or a bad value is warned about once, with the nearest name.
+ */
+#ifndef UM_CONFIG_H
+#define UM_CONFIG_H
+
+#include "um_runtime.h"
+
+typedef enum um_option_type {
+    UM_OPTION_BOOL, /* 1/0 on/off yes/no true/false, any case */
+    UM_OPTION_UINT, /* decimal */
+    UM_OPTION_BYTES, /* decimal with k, M, G (1024) */
+    UM_OPTION_STRING,
+    UM_OPTION_MODE /* off/0/no/false, observe, record, hint/1/on/yes/true */
+} um_option_type_t;
+
+/* The settings in force. Strings are owned by the settings. */
+typedef struct um_settings {
+    uint64_t mode;             /* um_mode_t */
+    char *out;                 /* trace file pattern: %p pid, %r rank, %h host */
+    uint64_t log_level;        /* 0..3 */
+    uint64_t summary;          /* print the line at exit */
+    uint64_t queue_bytes;      /* event ring of one thread */
+    uint64_t headroom_bytes;   /* device memory that hints never use */
+    uint64_t piece_bytes;      /* prefetch call size; H200: 32 MiB */
+    uint64_t workers;          /* prefetch threads; H200: 2 */
+    uint64_t flush_us;         /* CUPTI drain period; H200: 1000 */
+    uint64_t page_tables;      /* read CPU residency from the page tables */
+    uint64_t call_sites;       /* capture the stack at managed allocations */
+    uint64_t kernel_times;     /* record KERNEL_EXEC once managed memory exists */
+    uint64_t unified_memory;   /* record faults and migrations */
+    char *advisors;            /* comma list, "" = all */
+} um_settings_t;
+
+typedef struct um_option {
+    const char *name; /* "piece-bytes": environment UMRT_PIECE_BYTES, flag --piece-bytes */
+    const char *fallback; /* as text */
+    const char *doc;
+    um_option_type_t type;
+    uint64_t min, max; /* of numbers */
+    size_t offset;     /* in um_settings_t */
+} um_option_t;
+
+extern const um_option_t um_option_table[]; /* ends with name == NULL */
+
+um_status_t um_settings_load(um_settings_t *out); /* default < file < environment; warns, never fails
+                                                     but for UM_ERR_NO_MEMORY */
+um_status_t um_settings_set(um_settings_t *settings, const char *name, const char *value,
+                            const char *source); /* UM_ERR_NOT_FOUND, UM_ERR_INVALID */
+void um_settings_each(const um_settings_t *settings, um_event_fn fn, void *ctx); /* OPTION events */
+void um_settings_free(um_settings_t *settings);
+bool um_parse_mode(const char *text, um_mode_t *out);
+bool um_parse_bytes(const char *text, uint64_t *out);
+
+#endif

@@ -1,0 +1,1 @@
+libumcore_la_SOURCES += %D%/status.c

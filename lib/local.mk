@@ -1,0 +1,20 @@
+# lib/: everything that knows no CUDA. Each room lists its sources in its own local.mk.
+include_HEADERS = %D%/um_runtime.h %D%/um_event.h %D%/um_advisor.h %D%/um_trace.h
+
+# What libumrt.so is made of and what tests and tools link with: lib/, cupti/ and advisors/ together.
+noinst_LTLIBRARIES += libumcore.la
+libumcore_la_SOURCES =
+libumcore_la_CPPFLAGS = $(AM_CPPFLAGS)
+libumcore_la_LIBADD = $(ZSTD_LIBS) -lpthread -ldl
+
+# What only the umrt command needs: importers (SQLite) and report (jansson).
+noinst_LTLIBRARIES += libumtool.la
+libumtool_la_SOURCES =
+libumtool_la_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(JANSSON_CFLAGS)
+libumtool_la_LIBADD = $(SQLITE_LIBS) $(JANSSON_LIBS)
+
+include lib/core/local.mk
+include lib/model/local.mk
+include lib/exec/local.mk
+include lib/trace/local.mk
+include lib/report/local.mk

@@ -1,0 +1,36 @@
+/*
+ * report.h - from events to what a developer should know. Used by the umrt command.
+ */
+#ifndef UM_REPORT_H
+#define UM_REPORT_H
+
+#include <stdio.h>
+
+#include "um_event.h"
+
+typedef struct um_report um_report_t;
+
+typedef enum um_report_format {
+    UM_REPORT_TEXT = 0,
+    UM_REPORT_JSON = 1
+} um_report_format_t;
+
+typedef struct um_report_options {
+    um_report_format_t format;
+    uint32_t top;       /* rows a table, 1..1000000 */
+    uint32_t width;     /* columns of the terminal, 60..400 */
+    bool color;
+} um_report_options_t;
+
+um_status_t um_report_new(um_report_t **out);
+void um_report_free(um_report_t *report);
+/* A new trace (rank, process) begins: its file name and header facts. */
+um_status_t um_report_begin(um_report_t *report, const char *path, const um_ev_fact_t *facts,
+                            size_t n_facts);
+/* Its events in time order. */
+um_status_t um_report_event(um_report_t *report, const um_event_t *event);
+/* A line about the trace's condition (truncated, damaged) that the report must show. */
+um_status_t um_report_note(um_report_t *report, const char *line);
+um_status_t um_report_write(um_report_t *report, const um_report_options_t *options, FILE *out);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * um_advisor.h - how a policy looks at the world and speaks.
+ *
+ * An advisor observes events in O(1) each and, when asked, proposes hints for one launch. It never
+ * acts, never allocates after init, never reads a clock and keeps no state outside its own block:
+ * the same events give the same hints, live, from a trace or in the simulator.
+ *
+ * Threads: all calls for one instance come from one thread at a time.
+ */
+#ifndef UM_ADVISOR_H
+#define UM_ADVISOR_H
+
+#include "um_event.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UM_ADVISOR_ABI 1u
+
+/* Where the bytes of an extent are, as far as umrt knows. */
+typedef enum um_where {
+    UM_WHERE_UNKNOWN = 0,
+    UM_WHERE_UNTOUCHED = 1, /* nobody wrote it since the allocation */
+    UM_WHERE_HOST = 2,
+    UM_WHERE_DEVICE = 3, /* on `device` */
+    UM_WHERE_BOTH = 4    /* duplicated (ReadMostly) */
+} um_where_t;
+
+typedef struct um_extent {
+    uint64_t addr;
+    uint64_t bytes;
+    uint32_t where; /* um_where_t */
+    int32_t device; /* for DEVICE and BOTH */
+} um_extent_t;
+
+/* How a hint is to be ordered against the launch it is made for. */
+typedef enum um_hint_order {
+    UM_ORDER_RACING = 0, /* on side streams while the kernel starts at once */
+    UM_ORDER_BEFORE = 1, /* the kernel waits for it */
+    UM_ORDER_IDLE = 2    /* only while the link has nothing better to do */
+} um_hint_order_t;
+
+/* One proposal. Ranges need not be aligned; the gate trims them to the region. */
+typedef struct um_hint {
+    uint32_t kind; /* um_hint_kind_t */
+    uint32_t order; /* um_hint_order_t */
+    uint64_t addr;
+    uint64_t bytes;
+    int32_t device; /* target */
+    uint32_t correlation; /* the launch it serves, 0 = none */
+    const char *why; /* static string */
+} um_hint_t;
+
+/* Where an advisor puts its proposals; um_hints_add copies. Beyond the capacity proposals are
+ * dropped and counted by the caller: an advisor need not look at the result. */
+typedef struct um_hints um_hints_t;
+bool um_hints_add(um_hints_t *hints, const um_hint_t *hint);
+
+/* What an advisor may know at a decision; every answer is about "now" in event time. */
+typedef struct um_view um_view_t;
+const um_ev_launch_t *um_view_launch(const um_view_t *view); /* the launch being decided */
+uint64_t um_view_now_ns(const um_view_t *view);
+/* Managed region by id; false when it is gone or not managed. */
+bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint64_t *bytes);
+/* Parameter flags (um_param_flag_t) of the launch's kernel, 0 where unknown. */
+uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot);
+/* Splits [addr, addr+bytes) into extents of one whereabouts, in address order; returns how many
+ * there are and writes at most max. A range outside the region is trimmed. */
+size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
+                       um_extent_t *out, size_t max);
+/* Bytes that may still be put on the device: free memory less headroom and what is under way. */
+uint64_t um_view_room_bytes(const um_view_t *view, int32_t device);
+
+/* One option of an advisor, set as UMRT_<ADVISOR>_<NAME> or --<advisor>-<name>. */
+typedef struct um_advisor_option {
+    const char *name;
+    const char *doc; /* one line with the unit */
+    uint64_t fallback, min, max;
+    size_t offset; /* of a uint64_t in the state block */
+} um_advisor_option_t;
+
+typedef struct um_advisor_ops {
+    uint32_t abi; /* UM_ADVISOR_ABI */
+    const char *name;
+    const char *doc; /* one line: what it proposes and when */
+    size_t state_bytes; /* zeroed, options filled in, then init */
+    const um_advisor_option_t *options; /* ends with name == NULL; may be NULL */
+    bool (*init)(void *state); /* may be NULL; false = this advisor gives no hints */
+    void (*fini)(void *state); /* may be NULL */
+    void (*observe)(void *state, const um_event_t *event); /* may be NULL; O(1) */
+    void (*decide)(void *state, const um_view_t *view, um_hints_t *hints);
+} um_advisor_ops_t;
+
+/* Every advisor there is, in the order in which they are asked; ends with NULL. advisors/table.c. */
+extern const um_advisor_ops_t *const um_advisor_table[];
+
+#ifdef __cplusplus
+}
+#endif
+#endif
