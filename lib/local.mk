@@ -5,7 +5,13 @@ include_HEADERS = %D%/um_runtime.h %D%/um_event.h %D%/um_advisor.h %D%/um_trace.
 noinst_LTLIBRARIES += libumcore.la
 libumcore_la_SOURCES =
 libumcore_la_CPPFLAGS = $(AM_CPPFLAGS)
-libumcore_la_LIBADD = $(ZSTD_LIBS) -lpthread -ldl
+libumcore_la_LIBADD = $(UM_ZSTD_LIBS) -lpthread -ldl
+
+# The library itself. Only what the installed headers mark UM_API leaves it, and it needs libc alone.
+lib_LTLIBRARIES += libumrt.la
+libumrt_la_SOURCES =
+libumrt_la_LIBADD = libumcore.la
+libumrt_la_LDFLAGS = -shared -version-info 0:0:0 -Wl,--exclude-libs,libzstd.a -Wl,-z,defs
 
 # What only the umrt command needs: importers (SQLite) and report (jansson).
 noinst_LTLIBRARIES += libumtool.la

@@ -1,0 +1,145 @@
+#include "um_tools.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+static void line(const char *before, const char *format, va_list args, const char *after)
+{
+    /* One buffer, one write: lines of several processes do not mix. */
+    char text[4096];
+    int n = snprintf(text, sizeof text, "umrt: %s", before);
+
+    n += vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    if (n > 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, "%s", after);
+    fflush(stdout);
+    fprintf(stderr, "%s\n", text);
+}
+
+void um_say(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    line("", format, args, "");
+    va_end(args);
+}
+
+int um_say_usage(const char *command, const char *format, ...)
+{
+    char before[64], after[128];
+    va_list args;
+
+    snprintf(before, sizeof before, "%s: ", command);
+    snprintf(after, sizeof after, "; see 'umrt %s --help'", command);
+    va_start(args, format);
+    line(before, format, args, after);
+    va_end(args);
+    return UM_EXIT_USAGE;
+}
+
+int um_say_bad_option(const char *command, int result, char **argv)
+{
+    const char *word = argv[optind - 1];
+
+    /* A long option is named as it was typed; of short ones only the letter is known. */
+    if (optopt > 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
+        return um_say_usage(command,
+                            result == ':' ? "option -%c needs a value" : "unknown option -%c",
+                            optopt);
+    return um_say_usage(command, result == ':' ? "option %s needs a value" : "unknown option %s",
+                        word);
+}
+
+int um_say_end(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            um_say("standard output: %s", strerror(errno));
+        return UM_EXIT_FAILED;
+    }
+    return status;
+}
+
+/* Digits in threes. */
+const char *um_say_count(char *buffer, uint64_t count)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, count);
+    char *to = buffer;
+
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return buffer;
+}
+
+const char *um_say_bytes(char *buffer, uint64_t bytes)
+{
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB"};
+    size_t u = 0;
+    uint64_t tenths;
+    char whole[UM_SAY_BYTES];
+
+    if (bytes < 10240) {
+        um_say_count(whole, bytes);
+        snprintf(buffer, UM_SAY_BYTES, "%.16s byte%s", whole, bytes == 1 ? "" : "s");
+        return buffer;
+    }
+    /* MiB up to 10 GiB, so that sizes of one run can be compared by eye. */
+    for (u = 0; u < 3 && bytes >> (10 * (u + 1)) >= (u == 1 ? 10240 : 1024); u++)
+        ;
+    tenths = (bytes >> (10 * (u + 1))) * 10 +
+             (((bytes & ((UINT64_C(1) << (10 * (u + 1))) - 1)) >> (10 * u)) * 10 + 512) / 1024;
+    um_say_count(whole, tenths / 10);
+    snprintf(buffer, UM_SAY_BYTES, "%.16s.%" PRIu64 " %s", whole, tenths % 10, unit[u]);
+    return buffer;
+}
+
+/* Levenshtein distance over the first 31 characters, in one row. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[32], n = strnlen(b, 31), m = strnlen(a, 31);
+
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *um_nearest(const char *word, const char *(*name)(const void *ctx, size_t i),
+                       const void *ctx)
+{
+    const char *nearest = NULL, *candidate;
+    size_t best = strlen(word) / 3 + 2;
+
+    for (size_t i = 0; (candidate = name(ctx, i)) != NULL; i++) {
+        size_t d = distance(word, candidate);
+
+        if (d < best) {
+            best = d;
+            nearest = candidate;
+        }
+    }
+    return nearest;
+}

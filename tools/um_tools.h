@@ -1,0 +1,76 @@
+/*
+ * um_tools.h - what the subcommands of umrt share.
+ *
+ * A subcommand is one file tools/NAME.c with one function um_cmd_NAME, and one line in the table of
+ * tools/umrt.c. Its results go to stdout, everything else to stderr, every line of which starts
+ * "umrt: ". One thread.
+ */
+#ifndef UM_TOOLS_H
+#define UM_TOOLS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "um_event.h"
+
+/* Exit statuses of umrt itself; `umrt run` and `umrt record` exit with the program's. */
+enum {
+    UM_EXIT_OK = 0,
+    UM_EXIT_FAILED = 1, /* understood, but could not be done (no memory, output not writable) */
+    UM_EXIT_USAGE = 2, /* a wrong command line, or an input file that cannot be read as what it
+                           should be */
+    UM_EXIT_CANNOT_EXECUTE = 126, /* as shells: the program is there but cannot be executed */
+    UM_EXIT_NOT_FOUND = 127, /* as shells: there is no such program */
+    UM_EXIT_SIGNAL = 128 /* as shells: plus the number of the signal that ended it */
+};
+
+/* argv[0] is the subcommand's name; returns the exit status. */
+int um_cmd_dump(int argc, char **argv);
+int um_cmd_import(int argc, char **argv);
+int um_cmd_info(int argc, char **argv);
+int um_cmd_record(int argc, char **argv);
+int um_cmd_report(int argc, char **argv);
+int um_cmd_run(int argc, char **argv);
+
+/* ---- say.c: lines and numbers for people ------------------------------------------------------- */
+
+/* One line "umrt: ..." on stderr; the format has no newline. */
+void um_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same for a wrong command line, with where to look: "umrt: report: no file given; see 'umrt
+ * report --help'". Returns UM_EXIT_USAGE. */
+int um_say_usage(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* For the '?' and ':' of getopt_long (called with opterr 0 and an option string that begins with ':'
+ * after any '+'): names the option that was unknown or lacks its value. Returns UM_EXIT_USAGE. */
+int um_say_bad_option(const char *command, int result, char **argv);
+
+/* Flushes stdout and closes it; UM_EXIT_FAILED with a line when what was printed could not be written,
+ * else `status`. For the end of every command that prints results. */
+int um_say_end(int status);
+
+/* "62,345" and "1,024.0 MiB" (bytes below 10 KiB are exact: "384 bytes"). buffer holds UM_SAY_BYTES. */
+#define UM_SAY_BYTES 32
+const char *um_say_count(char *buffer, uint64_t count);
+const char *um_say_bytes(char *buffer, uint64_t bytes);
+
+/* The candidate nearest to `word` by edit distance, or NULL when none is near enough to suggest.
+ * name(ctx, i) gives the i-th candidate, NULL after the last. */
+const char *um_nearest(const char *word, const char *(*name)(const void *ctx, size_t i),
+                       const void *ctx);
+
+/* ---- input.c ----------------------------------------------------------------------------------- */
+
+/* Whether `path` can be opened as an input file: a regular file that is there and readable. Anything
+ * else (a directory, a FIFO that would block for ever, a device) gives UM_ERR_IO or UM_ERR_FORMAT and
+ * the line "FILE: reason" in `error`. Call it before a reader; emptiness is the reader's to judge. */
+um_status_t um_input_check(const char *path, char *error, size_t error_bytes);
+
+/* ---- locate.c ---------------------------------------------------------------------------------- */
+
+/* Where libumrt.so is: UMRT_LIBRARY, else beside this executable (installed or in the build tree), else
+ * the configured libdir. An absolute path in `out`; UM_ERR_NOT_FOUND with a phrase in `error`. */
+um_status_t um_locate_library(char *out, size_t out_bytes, char *error, size_t error_bytes);
+
+#endif
