@@ -1,1 +1,2 @@
 # sources of this room
+EXTRA_DIST += %D%/measure.py

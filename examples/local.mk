@@ -1,0 +1,19 @@
+# examples/: small managed programs; `make examples` needs nvcc and builds each one plain and with
+# the one-line use of umrt (NAME and NAME-umrt).
+UM_EXAMPLES = alternate churn first_touch gather launches resident stencil streams table
+EXTRA_DIST += %D%/example.h $(UM_EXAMPLES:%=%D%/%.cu)
+NVCCFLAGS = -O2 -Xcompiler -Wall
+
+examples: $(UM_EXAMPLES:%=%D%/%) $(UM_EXAMPLES:%=%D%/%-umrt)
+
+$(UM_EXAMPLES:%=%D%/%): %: $(top_srcdir)/%.cu $(top_srcdir)/%D%/example.h
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -o $@ $<
+
+$(UM_EXAMPLES:%=%D%/%-umrt): %-umrt: $(top_srcdir)/%.cu $(top_srcdir)/%D%/example.h libumrt.la
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -DWITH_UMRT -I$(top_srcdir)/lib -o $@ $< \
+	    -L$(abs_top_builddir)/.libs -lumrt -Xlinker -rpath=$(abs_top_builddir)/.libs
+
+.PHONY: examples
+CLEANFILES += $(UM_EXAMPLES:%=%D%/%) $(UM_EXAMPLES:%=%D%/%-umrt)
