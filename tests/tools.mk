@@ -1,1 +1,3 @@
-# tests of this room
+# tests of the umrt command
+check_PROGRAMS += tests/unit/note
+tests_unit_note_SOURCES = tests/unit/note.c

@@ -1,1 +1,2 @@
 libumcore_la_SOURCES += %D%/status.c
+libumcore_la_SOURCES += %D%/note.c %D%/note.h
