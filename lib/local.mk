@@ -11,7 +11,7 @@ libumcore_la_LIBADD = $(UM_ZSTD_LIBS) -lpthread -ldl
 lib_LTLIBRARIES += libumrt.la
 libumrt_la_SOURCES =
 libumrt_la_LIBADD = libumcore.la
-libumrt_la_LDFLAGS = -shared -version-info 0:0:0 -Wl,--exclude-libs,libzstd.a -Wl,-z,defs
+libumrt_la_LDFLAGS = -shared -version-info 0:0:0 $(UM_HIDE_LDFLAGS) $(UM_NO_UNDEFINED) $(AM_LDFLAGS)
 
 # What only the umrt command needs: importers (SQLite) and report (jansson).
 noinst_LTLIBRARIES += libumtool.la
