@@ -13,12 +13,16 @@
 #include "log.h"
 #include "regions.h"
 
+typedef struct um_executor um_executor_t; /* lib/exec/executor.h */
+
 typedef struct um_runtime {
     um_settings_t settings;
     um_regions_t *regions;
     um_kernels_t *kernels;
     um_bus_t *bus;
-    /* true once hints may be made: the launch path then wakes the bus for managed launches */
+    /* True while a managed launch may need a hint at once: the launch path then posts LAUNCH with
+     * wake = true. False: it posts without waking (the hint loop looks at its next tick). The hint
+     * loop turns it on and off as the program starts and stops moving data. */
     _Atomic bool hinting;
     /* counters of the launch path; relaxed */
     _Atomic uint64_t launches, launches_managed;
@@ -33,10 +37,15 @@ typedef struct um_backend {
     void (*detach)(void);
     void (*abandon)(void); /* forked child */
     um_status_t (*probe)(um_event_fn fn, void *ctx); /* for um_machine_probe */
+    /* HINT mode, before attach: what carries hints out (makes no CUDA call yet). NULL = cannot. */
+    um_status_t (*executor)(um_runtime_t *runtime, um_executor_t **out);
 } um_backend_t;
 
 /* cupti/backend.c, or lib/core/backend_none.c in a build without CUDA. */
 const um_backend_t *um_backend(void);
+
+/* Tests: this backend instead of um_backend(); before um_runtime_init. */
+void um_runtime_use_backend(const um_backend_t *backend);
 
 /* The hint loop's doors for the backend, called synchronously at the entry of the driver's call: */
 void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr); /* nothing of ours in flight there

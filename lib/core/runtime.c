@@ -1,0 +1,375 @@
+/* The life of the one runtime of this process: start, end, fork, and the public calls. */
+#include "runtime.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "note.h"
+#include "recorder.h"
+#include "summary.h"
+
+#define BUS_WAIT_MS 100u /* how long a full ring may hold up the program before an event is lost */
+
+/*
+ * `phase` only ever grows. Everything below it is written by the thread that starts or stops the
+ * runtime, under `lock`, and published by `phase`; nothing is ever freed, because other threads of the
+ * program may still be on their way through us when it exits.
+ */
+typedef enum phase { ASLEEP = 0, STARTING = 1, RUNNING = 2, STOPPED = 3, FORKED = 4 } phase_t;
+
+static _Atomic phase_t phase;
+static _Atomic uint32_t starter; /* thread id of who is STARTING */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static um_runtime_t self;
+static um_recorder_t *recorder;
+static const um_backend_t *backend;
+static um_runtime_state_t state;
+static char reason[256];
+static _Thread_local unsigned open_phases; /* of um_phase_begin */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint32_t thread_id(void)
+{
+    return (uint32_t)syscall(SYS_gettid);
+}
+
+void um_runtime_use_backend(const um_backend_t *other)
+{
+    backend = other;
+}
+
+/* ---- start ---- */
+
+static void post_now(void *ctx, const um_event_t *event)
+{
+    um_event_t copy = *event;
+
+    (void)ctx;
+    if (!copy.time_ns)
+        copy.time_ns = now_ns();
+    um_bus_post(self.bus, &copy, false);
+}
+
+static um_status_t start_recorder(const char *pattern)
+{
+    um_sink_t sink;
+    um_status_t status = um_recorder_open(pattern, &recorder);
+
+    if (status == UM_OK) {
+        sink = um_recorder_sink(recorder);
+        return um_bus_add_sink(self.bus, &sink);
+    }
+    snprintf(reason, sizeof(reason), "cannot write the trace '%.150s': %s", pattern,
+             status == UM_ERR_IO ? strerror(errno) : um_status_string(status));
+    return status;
+}
+
+/* Builds the runtime for `mode`; on failure `reason` says why and the program goes on without us. */
+static um_status_t start(um_mode_t mode, const um_config_t *config)
+{
+    const char *pattern = config && config->trace_path ? config->trace_path : self.settings.out;
+    um_status_t status;
+
+    if ((status = um_regions_new(&self.regions)) != UM_OK ||
+        (status = um_kernels_new(&self.kernels)) != UM_OK ||
+        (status = um_bus_new(self.settings.queue_bytes, BUS_WAIT_MS, &self.bus)) != UM_OK)
+        return status;
+    if (mode == UM_MODE_RECORD && (status = start_recorder(pattern)) != UM_OK)
+        return status;
+    if ((status = um_bus_start(self.bus)) != UM_OK)
+        return status;
+    um_settings_each(&self.settings, post_now, NULL);
+    status = backend->attach(&self, reason, sizeof(reason));
+    if (status == UM_OK)
+        return UM_OK;
+    um_bus_stop(self.bus);
+    if (recorder)
+        um_recorder_discard(recorder);
+    return status;
+}
+
+/* false when no umrt command is there to read it. */
+static bool leave_note(um_note_kind_t kind, const char *text)
+{
+    const char *path = recorder ? um_recorder_path(recorder) : "";
+    char *absolute = *path ? realpath(path, NULL) : NULL;
+    um_note_t note = {.pid = (int32_t)getpid(),
+                      .kind = kind,
+                      .state = state,
+                      .text = text,
+                      .trace_path = absolute ? absolute : path};
+    bool left = um_note_leave(&note);
+
+    free(absolute);
+    return left;
+}
+
+static um_runtime_state_t state_of(um_mode_t mode)
+{
+    return mode == UM_MODE_RECORD ? UM_RUNTIME_RECORD
+           : mode == UM_MODE_HINT ? UM_RUNTIME_HINT
+                                  : UM_RUNTIME_OBSERVE;
+}
+
+/* Under `lock`, phase STARTING. */
+static void bring_up(const um_config_t *config)
+{
+    um_mode_t mode = config ? config->mode : UM_MODE_DEFAULT;
+    um_status_t status;
+
+    state = UM_RUNTIME_INERT;
+    if (!backend)
+        backend = um_backend();
+    /* The log first: loading the settings may already have something to say. */
+    um_log_set(UM_LOG_WARN, config ? config->log : NULL, config ? config->log_ctx : NULL);
+    if ((status = um_settings_load(&self.settings)) != UM_OK) {
+        snprintf(reason, sizeof(reason), "%s", um_status_string(status));
+        return;
+    }
+    um_log_set((um_log_level_t)self.settings.log_level, config ? config->log : NULL,
+               config ? config->log_ctx : NULL);
+    if (mode == UM_MODE_DEFAULT)
+        mode = (um_mode_t)self.settings.mode;
+    if (mode == UM_MODE_DEFAULT)
+        mode = UM_MODE_HINT;
+    if (mode == UM_MODE_OFF)
+        return;
+    if ((status = start(mode, config)) == UM_OK) {
+        state = state_of(mode);
+        return;
+    }
+    if (!*reason)
+        snprintf(reason, sizeof(reason), "%s", um_status_string(status));
+}
+
+/* A forked child has none of our threads and must not touch our files: everything becomes a no-op. */
+static void in_child(void)
+{
+    phase_t before = atomic_exchange(&phase, FORKED);
+
+    if (before != STARTING && before != RUNNING)
+        return;
+    atomic_store(&self.hinting, false);
+    if (self.bus)
+        um_bus_abandon(self.bus);
+    if (recorder)
+        um_recorder_abandon(recorder);
+    if (backend && backend->abandon)
+        backend->abandon();
+}
+
+static void start_once(const um_config_t *config)
+{
+    atomic_store(&starter, thread_id());
+    atomic_store(&phase, STARTING);
+    pthread_atfork(NULL, NULL, in_child);
+    bring_up(config);
+    atexit(um_runtime_shutdown);
+    if ((!leave_note(UM_NOTE_START, reason) || (config && config->log)) && *reason)
+        um_log(UM_LOG_WARN, "not active in this process: %s", reason);
+    atomic_store(&phase, RUNNING);
+}
+
+um_status_t um_runtime_init(const um_config_t *config)
+{
+    if (config && config->size != sizeof(*config))
+        return UM_ERR_INVALID;
+    if (atomic_load(&phase) >= RUNNING)
+        return UM_OK;
+    /* attach may initialise CUDA, whose driver may call InitializeInjection on this very thread. */
+    if (atomic_load(&phase) == STARTING && atomic_load(&starter) == thread_id())
+        return UM_OK;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&phase) == ASLEEP)
+        start_once(config);
+    pthread_mutex_unlock(&lock);
+    return UM_OK;
+}
+
+int InitializeInjection(void)
+{
+    /* Called inside cuInit: never wait here for a starter, which may itself be waiting for cuInit. */
+    if (atomic_load(&phase) == ASLEEP && pthread_mutex_trylock(&lock) == 0) {
+        if (atomic_load(&phase) == ASLEEP)
+            start_once(NULL);
+        pthread_mutex_unlock(&lock);
+    }
+    return 1;
+}
+
+/* ---- end ---- */
+
+void um_runtime_shutdown(void)
+{
+    um_summary_t summary;
+    char line[512];
+
+    if (atomic_load(&phase) != RUNNING)
+        return;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&phase) == RUNNING) {
+        if (state != UM_RUNTIME_INERT) {
+            atomic_store(&self.hinting, false);
+            if (backend->detach)
+                backend->detach();
+            um_bus_stop(self.bus);
+            if (recorder)
+                um_recorder_close(recorder);
+        }
+        summary = (um_summary_t){.state = state, .reason = reason};
+        um_runtime_stats(&summary.stats);
+        if (recorder)
+            summary.trace_path = um_recorder_path(recorder);
+        um_summary_line(&summary, line, sizeof(line));
+        if (!leave_note(UM_NOTE_END, line) && self.settings.summary && state != UM_RUNTIME_INERT)
+            fprintf(stderr, "umrt: %s\n", line);
+        atomic_store(&phase, STOPPED);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- the program's calls ---- */
+
+void um_runtime_info(um_runtime_info_t *out)
+{
+    *out = (um_runtime_info_t){.state = UM_RUNTIME_NONE};
+    switch (atomic_load(&phase)) {
+    case ASLEEP:
+    case STARTING:
+        break;
+    case RUNNING:
+        out->state = state;
+        memcpy(out->reason, reason, sizeof(reason));
+        break;
+    case STOPPED:
+        out->state = UM_RUNTIME_INERT;
+        strcpy(out->reason, "shut down");
+        break;
+    case FORKED:
+        out->state = UM_RUNTIME_INERT;
+        strcpy(out->reason, "child of a fork");
+        break;
+    }
+}
+
+/* Before init the calls below are UM_ERR_STATE; inert, ended or forked they do nothing, with UM_OK. */
+static bool alive(void)
+{
+    return atomic_load(&phase) == RUNNING && state != UM_RUNTIME_INERT;
+}
+
+um_status_t um_runtime_stats(um_runtime_stats_t *out)
+{
+    um_trace_write_stats_t trace;
+    phase_t now = atomic_load(&phase);
+
+    if (now != RUNNING && now != STOPPED)
+        return UM_ERR_STATE;
+    *out = (um_runtime_stats_t){0};
+    if (state == UM_RUNTIME_INERT)
+        return UM_OK;
+    out->launches = atomic_load_explicit(&self.launches, memory_order_relaxed);
+    out->launches_managed = atomic_load_explicit(&self.launches_managed, memory_order_relaxed);
+    out->regions_live = um_regions_count(self.regions, UM_FAMILY_UNKNOWN);
+    out->regions_managed_live = um_regions_count(self.regions, UM_FAMILY_MANAGED);
+    out->events = um_bus_posted(self.bus);
+    out->events_lost = um_bus_lost(self.bus);
+    if (recorder) {
+        um_recorder_stats(recorder, &trace);
+        out->events = trace.events;
+        out->trace_bytes = trace.bytes;
+        out->events_lost += trace.dropped;
+    }
+    return UM_OK;
+}
+
+static um_status_t post(const um_event_t *event)
+{
+    um_event_t copy = *event;
+
+    copy.time_ns = now_ns();
+    copy.tid = thread_id();
+    um_bus_post(self.bus, &copy, false);
+    return UM_OK;
+}
+
+um_status_t um_region_label(const void *addr, const char *label)
+{
+    um_event_t event = {.type = UM_EV_REGION_LABEL};
+    um_region_t region;
+    char copy[128];
+
+    if (atomic_load(&phase) < RUNNING)
+        return UM_ERR_STATE;
+    if (!label)
+        return UM_ERR_INVALID;
+    if (!alive())
+        return UM_OK;
+    if (!um_regions_find(self.regions, (uint64_t)(uintptr_t)addr, &region))
+        return UM_ERR_NOT_FOUND;
+    snprintf(copy, sizeof(copy), "%s", label);
+    event.u.region_label.region = region.id;
+    event.u.region_label.label = copy;
+    return post(&event);
+}
+
+um_status_t um_phase_begin(const char *name)
+{
+    um_event_t event = {.type = UM_EV_MARK};
+
+    if (atomic_load(&phase) < RUNNING)
+        return UM_ERR_STATE;
+    if (!name)
+        return UM_ERR_INVALID;
+    open_phases++;
+    event.u.mark.kind = UM_MARK_PUSH;
+    event.u.mark.domain = "umrt";
+    event.u.mark.name = name;
+    return alive() ? post(&event) : UM_OK;
+}
+
+um_status_t um_phase_end(void)
+{
+    um_event_t event = {.type = UM_EV_MARK};
+
+    if (atomic_load(&phase) < RUNNING || !open_phases)
+        return UM_ERR_STATE;
+    open_phases--;
+    event.u.mark.kind = UM_MARK_POP;
+    event.u.mark.domain = "umrt";
+    event.u.mark.name = "";
+    return alive() ? post(&event) : UM_OK;
+}
+
+um_status_t um_machine_probe(um_event_fn fn, void *ctx)
+{
+    const um_backend_t *machine = backend ? backend : um_backend();
+    um_event_t event = {.type = UM_EV_FACT, .time_ns = now_ns()};
+    um_settings_t settings;
+
+    um_trace_host_facts(event.time_ns, fn, ctx);
+    if (um_settings_load(&settings) == UM_OK) {
+        um_settings_each(&settings, fn, ctx);
+        um_settings_free(&settings);
+    }
+    if (machine->probe)
+        machine->probe(fn, ctx);
+    event.u.fact.key = "can.read";
+    event.u.fact.value = "yes";
+    fn(ctx, &event);
+    return UM_OK;
+}

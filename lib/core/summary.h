@@ -1,0 +1,21 @@
+/* summary.h - the one line that says at exit what umrt did. A pure function of the figures. */
+#ifndef UM_SUMMARY_H
+#define UM_SUMMARY_H
+
+#include "um_runtime.h"
+
+typedef struct um_summary {
+    um_runtime_state_t state;
+    const char *reason; /* why it did not do what was asked for, "" = it did */
+    const char *trace_path; /* RECORD; else NULL */
+    uint64_t hinted_launches; /* launches that something was prefetched for */
+    um_runtime_stats_t stats;
+} um_summary_t;
+
+/* Without "umrt: " and newline; always terminated. Returns the length it wanted (snprintf). */
+int um_summary_line(const um_summary_t *summary, char *out, size_t bytes);
+
+/* "3.0 GiB", "512 KiB", "17 bytes". */
+void um_summary_bytes(uint64_t bytes, char out[32]);
+
+#endif
