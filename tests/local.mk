@@ -1,12 +1,16 @@
 # Criterion programs: check_PROGRAMS += tests/unit/NAME, tests_unit_NAME_SOURCES = tests/unit/NAME.c;
 # LDADD below is the default. Scripts print TAP too: dist_check_SCRIPTS += tests/cli/NAME.sh.
+# A program that tests threads is called NAME_threads: CI runs those under ThreadSanitizer.
 AM_CPPFLAGS += $(CRITERION_CFLAGS)
 LDADD = libumcore.la $(CRITERION_LIBS)
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
-AM_TESTS_ENVIRONMENT = CRITERION_OUTPUTS=tap:- UM_SRCDIR='$(abs_top_srcdir)' UM_BUILDDIR='$(abs_top_builddir)'; export CRITERION_OUTPUTS UM_SRCDIR UM_BUILDDIR;
+AM_TESTS_ENVIRONMENT = \
+	CRITERION_OUTPUTS=tap:- UM_SRCDIR='$(abs_top_srcdir)' UM_BUILDDIR='$(abs_top_builddir)' \
+	CC='$(CC)' CXX='$(CXX)'; \
+	export CRITERION_OUTPUTS UM_SRCDIR UM_BUILDDIR CC CXX;
 
 include tests/core.mk
 include tests/trace.mk

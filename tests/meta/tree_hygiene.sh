@@ -1,0 +1,53 @@
+#!/bin/sh
+# What must not be in the tree: machine paths, package index hosts, notes to self, large files.
+. "$UM_SRCDIR/tests/meta/tap.sh"
+
+# files DIR: the files of the tree, NUL-separated: git's where there is git, else all that lie there.
+files() {
+    cd "$1" || return 1
+    git ls-files -z 2>/dev/null | grep -qz . && { git ls-files -z; return; }
+    find . -type f ! -path './autom4te.cache/*' ! -path './build-aux/*' ! -path './build/*' \
+        ! -path './build-*/*' ! -path './m4/l*' ! -name configure ! -name aclocal.m4 \
+        ! -name Makefile.in -print0
+}
+
+# mentions DIR PATTERN: text files that match, with the line.
+mentions() {
+    cd "$1" || return 1
+    files . | xargs -0 -r grep -IHnE -e "$2" -- || :
+}
+
+# larger_than DIR KIB: files over that size.
+larger_than() {
+    cd "$1" || return 1
+    files . | xargs -0 -r -I{} find {} -maxdepth 0 -type f -size +"$2"k
+}
+
+# traces_over DIR BYTES: says so when all bundled traces together are over.
+traces_over() {
+    cd "$1" || return 1
+    files . | grep -zE '\.(umt|ump|sqlite|log)$' | xargs -0 -r cat | wc -c |
+        awk -v limit="$2" '$1 > limit { print $1 " bytes of traces in the tree" }'
+}
+
+# The patterns are written so that this file does not match them.
+paths='(^|[^a-zA-Z0-9_.$}/-])/([w]ork|[r]oot|[h]ome)/'
+hosts='deb\.debian\.org|archive\.ubuntu\.com|pypi\.org|[f]iles\.pythonhosted|registry\.npmjs|proxy\.golang'
+notes='\b([T]ODO|[F]IXME|[X]XX)\b'
+
+plan 10
+ok "no machine paths" mentions "$UM_SRCDIR" "$paths"
+ok "no package index hosts" mentions "$UM_SRCDIR" "$hosts"
+ok "no notes to self" mentions "$UM_SRCDIR" "$notes"
+ok "no file over 1 MiB" larger_than "$UM_SRCDIR" 1024
+ok "traces together under 10 MiB" traces_over "$UM_SRCDIR" 10485760
+
+tree=$scratch/tree
+mkdir "$tree"
+printf 'see /%s/me/x\nfrom pypi.%s\n/* TO%s: later */\n' home org DO >"$tree/planted.txt"
+head -c 2000000 /dev/zero >"$tree/planted.umt"
+caught "a machine path" mentions "$tree" "$paths"
+caught "a package index host" mentions "$tree" "$hosts"
+caught "a note to self" mentions "$tree" "$notes"
+caught "a file over 1 MiB" larger_than "$tree" 1024
+caught "traces over the limit" traces_over "$tree" 1000000
