@@ -4,9 +4,11 @@ dist_check_SCRIPTS += \
 	tests/meta/exported_symbols.sh \
 	tests/meta/needed_libraries.sh \
 	tests/meta/installed_headers.sh \
+	tests/meta/install_tree.sh \
 	tests/meta/tree_hygiene.sh
 EXTRA_DIST += \
-	quickstart tests/meta/tap.sh tests/no-criterion/criterion/criterion.h tests/lsan.supp \
+	quickstart tests/meta/tap.sh tests/no-criterion/criterion/criterion.h \
+	tests/in-process/criterion/criterion.h tests/lsan.supp \
 	tests/fuzz .clang-format .clang-tidy
 
 # The unit tests alone, for builds with sanitizers: `make check-unit`, `make check-threads`.
