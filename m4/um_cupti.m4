@@ -39,6 +39,7 @@ AC_DEFUN([UM_CUPTI], [
     [AC_MSG_ERROR([--with-cuda=$with_cuda cannot be used: $um_cuda_why])])
   AM_CONDITIONAL([UM_WITH_CUDA], [test -n "$um_cupti_include"])
   AM_CONDITIONAL([UM_WITH_NVCC], [test -n "$um_cupti_include" && test -n "$NVCC"])
+  AC_SUBST([um_cuda_summary]) # quickstart reads it
   AC_SUBST([CUDA_CPPFLAGS])
   AC_SUBST([CUPTI_CPPFLAGS])
 ])
