@@ -66,7 +66,7 @@ UM_API void um_trace_writer_abandon(um_trace_writer_t *writer);
 /*
  * Facts about this host and process (host.name, host.kernel, process.pid, process.command,
  * process.exe, rank.*, uvm.* module parameters, umrt.version ...) handed to `fn` one by one as FACT
- * events with time_ns = now_ns. Reads /proc and the environment only. Returns UM_OK.
+ * events with time_ns = now_ns. Reads /proc, /sys and the environment only. Returns UM_OK.
  */
 UM_API um_status_t um_trace_host_facts(uint64_t now_ns, um_event_fn fn, void *ctx);
 
