@@ -1,1 +1,3 @@
-# tests of this room
+check_PROGRAMS += tests/unit/trace_schema tests/unit/trace_file
+tests_unit_trace_schema_SOURCES = tests/unit/trace_schema.c tests/unit/trace_events.h
+tests_unit_trace_file_SOURCES = tests/unit/trace_file.c tests/unit/trace_events.h

@@ -51,7 +51,7 @@ typedef struct um_arena {
 } um_arena_t;
 
 void *um_arena_take(um_arena_t *arena, size_t bytes); /* 16-byte aligned, not zeroed */
-void um_arena_reset(um_arena_t *arena); /* keeps the newest (largest) chunk */
+void um_arena_reset(um_arena_t *arena);               /* keeps the newest (largest) chunk */
 void um_arena_free(um_arena_t *arena);
 
 /* ---- columns ---- */

@@ -28,7 +28,7 @@ typedef struct um_block {
     um_type_rows_t types[UM_EV_TYPE_COUNT];
     um_column_t time, type, tid;
     uint32_t n, at; /* events to deliver, and how many were */
-    uint32_t stop; /* deliver no more than up to here without asking (time order) */
+    uint32_t stop;  /* deliver no more than up to here without asking (time order) */
     /* Both NULL when file order is delivery order and every type is known. Otherwise: where the
      * k-th event to deliver is, and which event of its type. */
     uint32_t *order, *row;

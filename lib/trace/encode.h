@@ -14,7 +14,7 @@
 /* Events of one block to be. Zero-initialise. Strings are interned: the string table of the block
  * is `strings`, NUL after each, in order of first use; number 0 is "". */
 typedef struct um_rows {
-    um_bytes_t rows; /* time, type, tid, then the member of the union; 8-byte aligned */
+    um_bytes_t rows;     /* time, type, tid, then the member of the union; 8-byte aligned */
     um_bytes_t elements; /* array elements; the row holds where they begin instead of a pointer */
     um_bytes_t strings;
     uint32_t n_strings;
@@ -37,7 +37,7 @@ void um_rows_free(um_rows_t *rows);
 /* What encoding needs besides the rows; zero-initialise, reuse. */
 typedef struct um_encoder {
     void *zstd;
-    um_bytes_t raw; /* the payload before compression */
+    um_bytes_t raw;    /* the payload before compression */
     um_bytes_t values; /* scratch */
     um_bytes_t offsets;
 } um_encoder_t;

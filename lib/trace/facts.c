@@ -1,5 +1,3 @@
-#include "config.h"
-
 #include "um_trace.h"
 
 #include <dirent.h>
@@ -201,7 +199,7 @@ static void say_driver(um_fact_sink_t *sink)
 um_status_t um_trace_host_facts(uint64_t now_ns, um_event_fn fn, void *ctx)
 {
     um_fact_sink_t sink = {.now_ns = now_ns, .fn = fn, .ctx = ctx};
-    say(&sink, "umrt.version", PACKAGE_VERSION);
+    say(&sink, "umrt.version", UM_VERSION);
     say_host(&sink);
     say_process(&sink);
     say_environment(&sink);

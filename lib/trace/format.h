@@ -79,7 +79,7 @@ void um_header_free(um_file_header_t *header);
 
 typedef struct um_block_header {
     uint32_t packed_bytes, raw_bytes;
-    uint32_t events; /* 1 .. UM_MAX_BLOCK_EVENTS */
+    uint32_t events;      /* 1 .. UM_MAX_BLOCK_EVENTS */
     uint64_t first_event; /* events in the blocks before */
     uint64_t first_ns, last_ns;
     uint64_t payload_check;

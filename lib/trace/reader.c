@@ -1,5 +1,3 @@
-#include "config.h"
-
 #include "reader.h"
 
 #include <errno.h>
@@ -30,13 +28,13 @@ struct um_trace_reader {
     um_trace_info_t info;
     um_damage_t damage;
     uint64_t good_events, good_blocks; /* read so far */
-    um_status_t status; /* UM_OK until the end */
+    um_status_t status;                /* UM_OK until the end */
     char *error;
     void *zstd;
     um_bytes_t packed; /* one block as in the file */
 
     um_block_t *current; /* whose events are being delivered */
-    um_walk_t walk; /* file order */
+    um_walk_t walk;      /* file order */
 
     /* Time order: places by first_ns; blocks that overlap are open, a heap by their next event. */
     um_bytes_t places; /* um_place_t each */

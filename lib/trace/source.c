@@ -1,5 +1,3 @@
-#include "config.h"
-
 #include "source.h"
 
 #include <errno.h>

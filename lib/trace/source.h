@@ -35,9 +35,9 @@ void um_damage_add(um_damage_t *damage, um_status_t status, uint64_t offset, con
 typedef struct um_walk {
     const um_source_t *source;
     uint64_t seed;
-    uint64_t at, end; /* end: of the blocks; the index begins there in a finished file */
+    uint64_t at, end;    /* end: of the blocks; the index begins there in a finished file */
     uint64_t next_event; /* the number that the next block should begin with */
-    bool finished; /* `end` is known from a good trailer */
+    bool finished;       /* `end` is known from a good trailer */
 } um_walk_t;
 
 /* Next block whose header is good and whose payload lies inside the file: true, *header and

@@ -1,5 +1,3 @@
-#include "config.h"
-
 #include "um_trace.h"
 
 #include <errno.h>
@@ -34,9 +32,9 @@ struct um_trace_writer {
     bool told; /* the error was returned once */
 
     /* Set by one side, read by any. */
-    _Atomic uint64_t put, refused; /* producer */
+    _Atomic uint64_t put, refused;     /* producer */
     _Atomic uint64_t discarded, bytes; /* thread */
-    _Atomic int status, error; /* thread; error is stored first */
+    _Atomic int status, error;         /* thread; error is stored first */
 
     /* Under the lock. */
     pthread_mutex_t lock;
