@@ -23,4 +23,5 @@ include lib/core/local.mk
 include lib/model/local.mk
 include lib/exec/local.mk
 include lib/trace/local.mk
+include lib/trace/import.mk
 include lib/report/local.mk

@@ -15,6 +15,7 @@ static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
 
 static const um_cmd_t commands[] = {
+    {"import", "turn a trace of nvprof or Nsight Systems into one of umrt", um_cmd_import},
     {"help", "say what a subcommand does: umrt help SUBCOMMAND", cmd_help},
     {"version", "print the version", cmd_version},
     {NULL, NULL, NULL},

@@ -1,5 +1,25 @@
 /*
  * import.h - foreign traces become events. Part of the umrt command only (SQLite).
+ *
+ * What an importer hands over, in this order:
+ *   1. FACT, OPTION and DEVICE events:
+ *        import.kind              um_import_kind_name
+ *        import.file              base name of the file
+ *        import.tool.version      of the tool that wrote it, where it says
+ *        import.other-processes   what was left out because it belongs to other processes
+ *        process.pid, process.command
+ *        um.tracing               "on", "on, no records", "off", "unsupported", or "off or no records"
+ *                                 where the file cannot tell these two apart
+ *        um.tracing.evidence      one sentence: what in the file says so
+ *      and the tool's own switches as OPTION with source "observed" or "file".
+ *   2. everything else, time_ns never going back.
+ *
+ * One process per import (addresses of two would clash): the one with most unified-memory records.
+ * Times of SQLite traces are exact; where they begin below zero, all are moved up by the same amount.
+ * The seconds of an nvprof text table are rounded and not always in order, but its rows are: time_ns is
+ * the printed start or the previous row's time_ns, whichever is later; durations are as printed.
+ * Kernel names are as the source has them: demangled in nvprof text, mangled elsewhere where known.
+ * `value` of a CALL_SITE whose id is a CPU fault's PC is "function (file:line)", Nsight Systems only.
  */
 #ifndef UM_IMPORT_H
 #define UM_IMPORT_H
@@ -8,7 +28,7 @@
 
 typedef enum um_import_kind {
     UM_IMPORT_UNKNOWN = 0,
-    UM_IMPORT_NVPROF_TEXT = 1, /* nvprof --print-gpu-trace */
+    UM_IMPORT_NVPROF_TEXT = 1, /* nvprof --print-gpu-trace, with or without --csv */
     UM_IMPORT_NVPROF_SQLITE = 2,
     UM_IMPORT_NSYS_SQLITE = 3,
     UM_IMPORT_UMT = 4 /* already ours */
@@ -17,12 +37,17 @@ typedef enum um_import_kind {
 const char *um_import_kind_name(um_import_kind_t kind);
 
 /* Looks at the content, not the name. UM_ERR_IO, or UM_ERR_FORMAT when it is none of them; the line
- * about it goes into error. */
+ * about it ("FILE: reason") goes into error. */
 um_status_t um_import_recognise(const char *path, um_import_kind_t *out, char *error,
                                 size_t error_bytes);
 
-/* Reads the file, hands its events to fn in time order where the source has one (file order of the
- * nvprof text table, whose printed seconds are coarse). FACT and OPTION events come first. */
+/*
+ * Reads the file, hands its events to fn in time order where the source has one (file order of the
+ * nvprof text table, whose printed seconds are coarse). FACT and OPTION events come first.
+ * UM_ERR_TRUNCATED and UM_ERR_FORMAT may come after events: what is whole has been delivered. Opens
+ * the file for reading only and creates nothing beside it. Errors as um_import_recognise's, and
+ * UM_ERR_UNSUPPORTED for what is recognised but holds no trace (an nvprof summary, a .umt).
+ */
 um_status_t um_import_file(const char *path, um_event_fn fn, void *ctx, char *error,
                            size_t error_bytes);
 
