@@ -3,7 +3,9 @@
  *
  * Order of precedence: default < file (UMRT_CONFIG) < environment (UMRT_<NAME>) < command line
  * (which `umrt run` and `umrt record` turn into environment variables for the program).
- * An unknown UMRT_* variable or a bad value is warned about once, with the nearest name.
+ * The file has one `name = value` a line; '#' begins a comment line. An empty variable is an unset
+ * one. An unknown UMRT_* variable or a bad value is warned about once, with the nearest name or the
+ * range, and the value before it stays.
  */
 #ifndef UM_CONFIG_H
 #define UM_CONFIG_H
@@ -18,7 +20,9 @@ typedef enum um_option_type {
     UM_OPTION_MODE /* off/0/no/false, observe, record, hint/1/on/yes/true */
 } um_option_type_t;
 
-/* The settings in force. Strings are owned by the settings. */
+#define UM_OPTION_MAX 32 /* most options um_option_table may have */
+
+/* The settings in force. Strings are owned by the settings and never NULL once loaded. */
 typedef struct um_settings {
     uint64_t mode;             /* um_mode_t */
     char *out;                 /* trace file pattern: %p pid, %r rank, %h host */
@@ -34,6 +38,8 @@ typedef struct um_settings {
     uint64_t kernel_times;     /* record KERNEL_EXEC once managed memory exists */
     uint64_t unified_memory;   /* record faults and migrations */
     char *advisors;            /* comma list, "" = all */
+    const char *source[UM_OPTION_MAX]; /* where each option's value came from, by its place in
+                                          um_option_table; static strings */
 } um_settings_t;
 
 typedef struct um_option {
@@ -47,13 +53,26 @@ typedef struct um_option {
 
 extern const um_option_t um_option_table[]; /* ends with name == NULL */
 
-um_status_t um_settings_load(um_settings_t *out); /* default < file < environment; warns, never fails
-                                                     but for UM_ERR_NO_MEMORY */
+/* default < file < environment. Warns, never fails but for UM_ERR_NO_MEMORY (*out is then empty). */
+um_status_t um_settings_load(um_settings_t *out);
+
+/* Sets one option from text. `source` is a static string. Errors, settings unchanged:
+ * UM_ERR_NOT_FOUND (no such option), UM_ERR_INVALID (not a value of it, or out of range),
+ * UM_ERR_NO_MEMORY. Names are compared without case, '_' equal to '-'. */
 um_status_t um_settings_set(um_settings_t *settings, const char *name, const char *value,
-                            const char *source); /* UM_ERR_NOT_FOUND, UM_ERR_INVALID */
-void um_settings_each(const um_settings_t *settings, um_event_fn fn, void *ctx); /* OPTION events */
-void um_settings_free(um_settings_t *settings);
+                            const char *source);
+
+/* One OPTION event each, in the table's order, time_ns 0. */
+void um_settings_each(const um_settings_t *settings, um_event_fn fn, void *ctx);
+void um_settings_free(um_settings_t *settings); /* the strings, not the struct; NULL is fine */
+
+/* The option's name nearest to `name`, NULL when none is near (more than a third of it differs). */
+const char *um_option_nearest(const char *name);
+/* "UMRT_PIECE_BYTES" of "piece-bytes", into a buffer (cut to fit). */
+void um_option_variable(const char *name, char *out, size_t bytes);
+
 bool um_parse_mode(const char *text, um_mode_t *out);
-bool um_parse_bytes(const char *text, uint64_t *out);
+bool um_parse_bool(const char *text, bool *out);
+bool um_parse_bytes(const char *text, uint64_t *out); /* "4096", "64k", "1.5" is refused, "2GiB" */
 
 #endif

@@ -24,11 +24,18 @@ um_status_t um_kernels_new(um_kernels_t **out);
 void um_kernels_free(um_kernels_t *kernels);
 /* Lock-free; NULL when the handle is not known. The result lives as long as the table. */
 const um_kernel_t *um_kernels_find(const um_kernels_t *kernels, uint64_t handle);
-/* Defines (copies name and params, marks const pointers from the name) or returns what another
- * thread defined meanwhile. params NULL = layout unknown. */
+/* Defines (copies name and params, adds the pointer flags that the name shows) or returns what another
+ * thread defined meanwhile. params NULL = layout unknown; so is one that cannot be true (parameters
+ * that overlap, are out of order or end past CUDA's 32,764 bytes). A kernel without parameters has
+ * n_params 0 and any params but NULL. Errors: INVALID (handle 0, name NULL), NO_MEMORY. */
 um_status_t um_kernels_define(um_kernels_t *kernels, uint64_t handle, const char *name,
                               uint64_t module_hash, const um_param_t *params, uint32_t n_params,
                               const um_kernel_t **out);
+/* fn is called once for each kernel that is new, by the thread that defined it, before any finder can
+ * see it: what it posts precedes every launch of the kernel. Set before the first define; fn must not
+ * define or forget. */
+void um_kernels_on_new(um_kernels_t *kernels, void (*fn)(void *ctx, const um_kernel_t *kernel),
+                       void *ctx);
 /* A handle died (module unloaded): it may come back as another kernel. */
 void um_kernels_forget(um_kernels_t *kernels, uint64_t handle);
 void um_kernels_forget_module(um_kernels_t *kernels, uint64_t module_hash);
@@ -46,7 +53,8 @@ uint32_t um_mangled_param_flags(const char *mangled, uint32_t *flags, uint32_t m
 /* Finds every aligned 8-byte word of the parameters that points into a known region.
  * `params` is CUDA's kernelParams (one pointer per parameter; exactly kernel->n_params are read),
  * `block` the packed `extra` buffer instead; one of them is NULL. Writes at most max, returns the
- * number found (may exceed max). Takes no lock, allocates nothing. */
+ * number found (may exceed max). A packed buffer of a kernel whose layout is unknown is read as one
+ * parameter, slot 0; kernelParams of such a kernel are not read. Takes no lock, allocates nothing. */
 uint32_t um_kernel_args(const um_kernel_t *kernel, const um_regions_t *regions, void *const *params,
                         const void *block, size_t block_bytes, um_arg_t *out, uint32_t max);
 

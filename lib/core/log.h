@@ -3,12 +3,15 @@
  *
  * Lines are lower case, name the thing and its exact cause, and start "umrt: ". The level is checked
  * before anything is formatted. A line already said is not said again (um_log_once).
- * Any thread; takes no lock that a caller could hold; never changes errno.
+ * A line is cut at 1 KiB. Any thread; takes no lock that a caller could hold; never changes errno;
+ * a closed stderr, or one whose reader went away, is nothing to the program.
  */
 #ifndef UM_LOG_H
 #define UM_LOG_H
 
 #include "um_runtime.h"
+
+#include <stdatomic.h>
 
 typedef enum um_log_level {
     UM_LOG_ERROR = 0,
@@ -30,8 +33,8 @@ void um_log_line(um_log_level_t level, const char *format, ...) __attribute__((f
 /* Says it the first time this place is reached, whatever the arguments. */
 #define um_log_once(level, ...)                                                                    \
     do {                                                                                           \
-        static _Atomic bool um_said;                                                               \
-        if (um_log_on(level) && !__atomic_exchange_n(&um_said, true, __ATOMIC_RELAXED))            \
+        static atomic_flag um_said = ATOMIC_FLAG_INIT;                                             \
+        if (um_log_on(level) && !atomic_flag_test_and_set(&um_said))                               \
             um_log_line((level), __VA_ARGS__);                                                     \
     } while (0)
 

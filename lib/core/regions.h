@@ -27,8 +27,10 @@ void um_regions_free(um_regions_t *regions); /* no reader or writer may be left 
 
 /* Adds; region->id 0 = assign the next id (stored back), else taken as given (traces). A live region
  * that overlaps is stale (its free was missed): it is removed first and, if `stale` is not NULL, its
- * id appended to it (at most max_stale; *n_stale counts). Errors: INVALID (0 bytes, wraps),
- * NO_MEMORY. */
+ * id appended to it (at most max_stale; *n_stale counts, may be NULL). Sets region->id and
+ * region->generation. Errors: INVALID (0 bytes, wraps), FULL (no id left), NO_MEMORY; a stale region
+ * is gone even then. A region that is one address range of a GPU and one of the CPU (REGISTERED,
+ * MAPPED with two addresses) is added under the address that the device sees. */
 um_status_t um_regions_add(um_regions_t *regions, um_region_t *region, uint32_t *stale,
                            size_t max_stale, size_t *n_stale);
 /* Removes the region that starts at addr; NOT_FOUND otherwise. *out (may be NULL) gets the copy. */
@@ -43,7 +45,8 @@ bool um_regions_find_id(const um_regions_t *regions, uint32_t id, um_region_t *o
 uint32_t um_region_blocks(const um_region_t *region);
 void um_region_block(const um_region_t *region, uint32_t n, uint64_t *addr, uint64_t *bytes);
 
-/* Calls fn for each live region that meets [addr, addr+bytes), by address. Takes the writers' lock. */
+/* Calls fn for each live region that meets [addr, addr+bytes), by address (0, UINT64_MAX = all).
+ * Takes the writers' lock: fn must not add, remove or walk. */
 void um_regions_each(um_regions_t *regions, uint64_t addr, uint64_t bytes,
                      void (*fn)(void *ctx, const um_region_t *region), void *ctx);
 uint64_t um_regions_count(const um_regions_t *regions, um_family_t family); /* UNKNOWN = all; O(1) */
