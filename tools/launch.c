@@ -47,6 +47,12 @@ void um_launch_inject(um_launch_t *launch, const char *mode)
     }
     setenv("CUDA_INJECTION64_PATH", library, 1);
     setenv("UMRT_MODE", mode, 1);
+    if (strcmp(mode, "record") == 0) /* NVTX finds its ranges' listener by itself, before CUDA */
+        setenv("NVTX_INJECTION64_PATH", library, 0);
+    if (launch->quiet) { /* on the program's stderr, too */
+        setenv("UMRT_LOG_LEVEL", "0", 0);
+        setenv("UMRT_SUMMARY", "off", 0);
+    }
     make_notes_file(launch);
     launch->injected = true;
 }

@@ -292,11 +292,14 @@ static void tell(const um_launch_t *launch)
     for (size_t i = 0; i < launch->n_processes; i++) {
         const um_process_t *p = &launch->processes[i];
 
+        const char *reason = p->reason[0] != '\0' ? p->reason : "no reason given";
+
         if (has_trace(p))
             there[i] = tell_trace(p, launch->n_processes == 1);
+        else if (launch->n_processes == 1)
+            um_say("not recorded: %s", reason);
         else
-            um_say("process %d was not recorded: %s", (int)p->pid,
-                   p->reason[0] != '\0' ? p->reason : "it gave no reason");
+            um_say("process %d was not recorded: %s", (int)p->pid, reason);
     }
     tell_next(launch, there);
     free(there);

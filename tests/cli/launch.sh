@@ -139,6 +139,8 @@ for command in run record; do
     ok "$command: in words" says '^umrt: no CUDA calls seen'
     ok "$command: -q says nothing" gives 0 "$umrt" $command -q -- true
     ok "$command: indeed nothing" [ ! -s "$err" ]
+    ok "$command: -q silences the library too" gives 0 "$umrt" $command -q -- "$bin/inject"
+    ok "$command: entirely" [ ! -s "$err" ]
 
     ok "$command: another injection is left alone" \
         sees CUDA_INJECTION64_PATH /other/tool.so env CUDA_INJECTION64_PATH=/other/tool.so "$umrt" $command --
@@ -159,5 +161,13 @@ ok "run: -m observe" sees UMRT_MODE observe "$umrt" run -qm observe --
 ok "run: a wrong mode is refused" gives 2 "$umrt" run --mode=fast -- true
 ok "run: recording is another command" gives 2 "$umrt" run --mode=record -- true
 ok "record: record is the mode" sees UMRT_MODE record "$umrt" record -q --
+for lib in lib lib/x86_64-linux-gnu; do
+    rm -rf prefix
+    mkdir -p prefix/bin prefix/$lib
+    cp "$umrt" prefix/bin/
+    cp "$UM_BUILDDIR/.libs/libumrt.so" prefix/$lib/
+    ok "installed: the library in ../$lib is found" \
+        sees CUDA_INJECTION64_PATH "$tmp/prefix/$lib/libumrt.so" prefix/bin/umrt run -q --
+done
 ok "no notes are left behind" [ -z "$(ls -A "$TMPDIR")" ]
 finish

@@ -76,7 +76,7 @@ ok "a trace that vanished" gives 0 "$umrt" record -o t.umt -- sh -c \
 ok "is named" says '^umrt: /nowhere/x.umt: No such file or directory$'
 ok "a process that was not recorded" gives 0 "$umrt" record -o t.umt -- sh -c \
     'printf "%d\tstart\tinert\tthe driver said no\t\n" $$ >>"$UMRT_SUMMARY_TO"'
-ok "gives its reason" says '^umrt: process [0-9]+ was not recorded: the driver said no$'
+ok "gives its reason" says '^umrt: not recorded: the driver said no$'
 ok "exec gives one process two programs" gives 0 "$umrt" record -o t.umt -- sh -c \
     "printf '%d\tstart\trecord\t\t$tmp/one.umt\n' \$\$ >>\"\$UMRT_SUMMARY_TO\"; exec ./app end $tmp/t.umt"
 ok "the first is told" says '^umrt: one.umt: '
