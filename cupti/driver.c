@@ -126,7 +126,7 @@ static const int um_cupti_majors[] = {13, 12, 11};
 #define UM_CUPTI_NAMES (sizeof(um_cupti_names) / sizeof(*um_cupti_names))
 
 typedef struct um_found {
-    char cupti[512]; /* path of a libcupti that is already loaded */
+    char cupti[512];   /* path of a libcupti that is already loaded */
     char runtime[512]; /* directory of the program's libcudart */
 } um_found_t;
 

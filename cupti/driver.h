@@ -15,8 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cuda.h>
+#include <cupti.h>
+
 #include "um_event.h"
-#include "headers.h"
 
 /* CUmemLocation by value, whatever the headers call its members. */
 typedef struct um_location {
@@ -84,7 +86,7 @@ typedef struct um_location {
     X(0, kernel_param, "cuKernelGetParamInfo", /* 12.4+ */                                         \
       (void *kernel, size_t index, size_t *offset, size_t *bytes))                                 \
     X(0, func_name, "cuFuncGetName", (const char **name, CUfunction function)) /* 12.3+ */         \
-    X(0, kernel_name, "cuKernelGetName", (const char **name, void *kernel)) /* 12.3+ */            \
+    X(0, kernel_name, "cuKernelGetName", (const char **name, void *kernel))    /* 12.3+ */         \
     X(0, graph_nodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode * nodes, size_t * count))     \
     X(0, graph_node_type, "cuGraphNodeGetType", (CUgraphNode node, CUgraphNodeType * type))        \
     X(0, graph_kernel_params, "cuGraphKernelNodeGetParams", (CUgraphNode node, void *params))      \
@@ -136,7 +138,7 @@ typedef struct um_subscriber_params {
 
 typedef struct um_cuda {
     void *library; /* dlopen handle, NULL when there is no driver */
-    int version; /* cuDriverGetVersion, 13000 = 13.0 */
+    int version;   /* cuDriverGetVersion, 13000 = 13.0 */
 #define UM_MEMBER(required, member, symbol, parameters) CUresult(*member) parameters;
     UM_CUDA_SYMBOLS(UM_MEMBER)
 #undef UM_MEMBER

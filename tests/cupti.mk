@@ -1,1 +1,23 @@
-# tests of this room
+# The CUDA source: decoding, symbol tables, and the whole of it against a fake driver and CUPTI.
+EXTRA_DIST += tests/fake/cuda.c tests/fake/cupti.c
+if UM_WITH_CUDA
+check_PROGRAMS += tests/unit/cupti_decode tests/unit/cupti_driver tests/unit/cupti_live
+tests_unit_cupti_decode_SOURCES = tests/unit/cupti_decode.c
+tests_unit_cupti_driver_SOURCES = tests/unit/cupti_driver.c
+tests_unit_cupti_driver_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+tests_unit_cupti_live_SOURCES = tests/unit/cupti_live.c
+tests_unit_cupti_live_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+EXTRA_tests_unit_cupti_live_DEPENDENCIES = $(um_fakes)
+EXTRA_tests_unit_cupti_driver_DEPENDENCIES = $(um_fakes)
+
+um_fakes = tests/fake/libcuda.so.1 tests/fake/libcupti.so.13 tests/fake/libempty.so
+um_fake_cc = $(MKDIR_P) tests/fake && $(CC) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -std=gnu11 -Wall -O1 \
+	-fPIC -shared -pthread
+tests/fake/libcuda.so.1: tests/fake/cuda.c
+	$(AM_V_GEN)$(um_fake_cc) -Wl,-soname,libcuda.so.1 -o $@ $(srcdir)/tests/fake/cuda.c
+tests/fake/libcupti.so.13: tests/fake/cupti.c
+	$(AM_V_GEN)$(um_fake_cc) -Wl,-soname,libcupti.so.13 -o $@ $(srcdir)/tests/fake/cupti.c
+tests/fake/libempty.so:
+	$(AM_V_GEN)echo 'int um_empty;' | $(um_fake_cc) -o $@ -x c -
+CLEANFILES += $(um_fakes)
+endif

@@ -1,2 +1,1 @@
-libumcore_la_SOURCES += %D%/executor.h %D%/gate.c %D%/gate.h %D%/hinter.c %D%/hinter.h %D%/null.c \
-	%D%/view.c %D%/view.h %D%/workers.c %D%/workers.h
+# sources of this room

@@ -1,1 +1,1 @@
-libumcore_la_SOURCES += %D%/pagemap.c %D%/residency.c %D%/residency.h
+# sources of this room

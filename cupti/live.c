@@ -1,0 +1,79 @@
+#include "live.h"
+
+#include <time.h>
+#include <unistd.h>
+
+um_live_t um_live;
+
+uint64_t um_live_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t um_live_tid(void)
+{
+    static _Thread_local uint32_t tid;
+
+    if (tid == 0)
+        tid = (uint32_t)gettid();
+    return tid;
+}
+
+um_event_t um_live_event(um_event_type_t type)
+{
+    return (um_event_t){.time_ns = um_live_now_ns(), .type = type, .tid = um_live_tid()};
+}
+
+void um_live_post(const um_event_t *event, bool wake)
+{
+    um_bus_post(um_live.runtime->bus, event, wake);
+}
+
+bool um_live_managed(void)
+{
+    return um_regions_count(um_live.runtime->regions, UM_FAMILY_MANAGED) != 0;
+}
+
+/* CUPTI numbers contexts from 1; device + 1 by number, 0 = not known. A process with more contexts
+ * than this asks the driver every time. */
+#define UM_CONTEXTS 256
+static _Atomic int32_t um_context_device[UM_CONTEXTS];
+
+void um_live_context_is_on(uint32_t context, int32_t device)
+{
+    if (context < UM_CONTEXTS)
+        um_context_device[context] = device + 1;
+}
+
+int32_t um_live_device(uint32_t context)
+{
+    CUdevice device = 0;
+
+    if (context < UM_CONTEXTS && um_context_device[context] > 0)
+        return um_context_device[context] - 1;
+    if (!um_live.cuda->ctx_device)
+        return UM_DEVICE_NONE;
+    um_cuda_own = true;
+    CUresult result = um_live.cuda->ctx_device(&device);
+    um_cuda_own = false;
+    if (result != CUDA_SUCCESS)
+        return UM_DEVICE_NONE;
+    um_live_context_is_on(context, device);
+    return device;
+}
+
+/* Until the hint loop has its doors. */
+__attribute__((weak)) void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr)
+{
+    (void)runtime;
+    (void)addr;
+}
+
+__attribute__((weak)) void um_runtime_context_going(um_runtime_t *runtime, uint32_t context)
+{
+    (void)runtime;
+    (void)context;
+}

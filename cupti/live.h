@@ -1,0 +1,175 @@
+/*
+ * live.h - what the parts of the live CUDA source share. One process has one.
+ *
+ * Threads: the fields that are not atomic are written by attach before the first callback can come
+ * and never after.
+ */
+#ifndef UM_LIVE_H
+#define UM_LIVE_H
+
+#include "core/runtime.h"
+#include "driver.h"
+
+typedef struct um_live {
+    um_runtime_t *runtime;
+    const um_cuda_t *cuda;
+    const um_cupti_t *cupti;
+    CUpti_SubscriberHandle subscriber;
+    bool record;     /* everything is wanted; otherwise only what has to do with managed memory */
+    bool late;       /* CUDA was initialised before us: regions exist that nobody told us of */
+    _Atomic bool on; /* false: every callback returns at once */
+    _Atomic bool want_context; /* the kick waits for a context of the program's */
+    _Atomic bool capturing;    /* a stream capture has been begun in this process */
+    _Atomic uint32_t sync;     /* id of the last wait that ended, 0 = none since the last launch
+                                      with managed arguments */
+} um_live_t;
+
+extern um_live_t um_live;
+
+uint64_t um_live_now_ns(void); /* CLOCK_MONOTONIC */
+uint32_t um_live_tid(void);
+
+/* An event of this thread, now; the rest zero. */
+um_event_t um_live_event(um_event_type_t type);
+/* Posts it; wake = the bus thread is to look at once. */
+void um_live_post(const um_event_t *event, bool wake);
+bool um_live_managed(void); /* is any managed region alive */
+
+/* Device of a context by CUPTI's id; asks the driver the first time (context is current or
+ * NULL). UM_DEVICE_NONE when it cannot be told. */
+int32_t um_live_device(uint32_t context);
+void um_live_context_is_on(uint32_t context, int32_t device);
+
+/* ---- the calls that we see ------------------------------------------------------------------ */
+
+struct um_call;
+typedef void (*um_call_fn)(const CUpti_CallbackData *info, const struct um_call *call);
+
+/* One driver call: who handles it and in which 8-byte words of its parameters things are. */
+typedef struct um_call {
+    uint16_t id; /* CUpti_driver_api_trace_cbid; numbers are never reused */
+    um_call_fn fn;
+    uint8_t word[4]; /* the meaning is the handler's; UM_NO_WORD = not there */
+    uint8_t stream;
+    uint8_t flags; /* um_call_flag_t */
+    uint8_t what;  /* the handler's */
+} um_call_t;
+#define UM_NO_WORD 0xff
+
+typedef enum um_call_flag {
+    UM_CALL_PER_THREAD = 1 << 0, /* _ptsz, _ptds: stream 0 is the per-thread one */
+    UM_CALL_ASYNC = 1 << 1,
+    UM_CALL_HOST_SRC = 1 << 2, /* the source can only be host memory */
+    UM_CALL_HOST_DST = 1 << 3
+} um_call_flag_t;
+
+static inline uint64_t um_word(const CUpti_CallbackData *info, uint8_t word)
+{
+    return word == UM_NO_WORD ? 0 : ((const uint64_t *)info->functionParams)[word];
+}
+
+/* CU_STREAM_PER_THREAD is 2. */
+static inline uint64_t um_call_stream(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    uint64_t stream = um_word(info, call->stream);
+    return stream == 0 && (call->flags & UM_CALL_PER_THREAD) ? 2 : stream;
+}
+
+static inline bool um_entering(const CUpti_CallbackData *info)
+{
+    return info->callbackSite == CUPTI_API_ENTER;
+}
+
+static inline CUresult um_result(const CUpti_CallbackData *info)
+{
+    return *(const CUresult *)info->functionReturnValue;
+}
+
+/* callbacks.c */
+um_status_t um_callbacks_subscribe(char *reason, size_t reason_bytes);
+const um_call_t *um_call_find(uint32_t id); /* NULL when the call is not followed */
+size_t um_call_count(void);
+
+/* memory.c: allocations and frees of every family */
+typedef enum um_memory_call {
+    UM_ALLOC_DEVICE = 0,
+    UM_ALLOC_PITCH,
+    UM_ALLOC_MANAGED,
+    UM_ALLOC_PINNED,   /* cuMemAllocHost */
+    UM_ALLOC_HOST,     /* cuMemHostAlloc: flags decide */
+    UM_ALLOC_REGISTER, /* cuMemHostRegister */
+    UM_ALLOC_POOL,
+    UM_ALLOC_MAP,   /* cuMemMap */
+    UM_ALLOC_STATIC /* an address of a __managed__ variable was asked for */
+} um_memory_call_t;
+void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_free(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_unmap(const CUpti_CallbackData *info, const um_call_t *call);
+/* Adds a region and posts REGION_ALLOC (and REGION_FREE for the stale ones it shows). */
+void um_memory_add(const um_region_t *region, uint64_t stream);
+/* Drops every region whose address the driver no longer knows (a context is gone). */
+void um_memory_sweep(void);
+
+/* transfer.c: copies, sets, the program's own hints */
+void um_on_copy(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_copy_2d(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_copy_3d(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_copy_batch(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_set(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_set_2d(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_prefetch(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_advise(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_prefetch_batch(const CUpti_CallbackData *info, const um_call_t *call);
+
+/* launch.c */
+void um_on_launch(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_launch_ex(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_launch_multi(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_launch_legacy(const CUpti_CallbackData *info, const um_call_t *call);
+/* The kernel behind a handle, defined (with KERNEL posted) if this is its first sight. symbol may be
+ * NULL. NULL when memory is out. */
+const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol);
+
+/* graphs.c */
+void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_graph_instantiate(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_graph_update(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_graph_set_kernel(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_graph_destroy(const CUpti_CallbackData *info, const um_call_t *call);
+
+/* modules.c: cubins as they are loaded */
+void um_modules_loaded(uint32_t module, const void *cubin, size_t bytes);
+void um_modules_unloading(uint32_t module);
+/* Layout and module hash of a kernel by name; false = not seen. params live as long as the process. */
+bool um_modules_kernel(const char *name, uint64_t *module_hash, const um_param_t **params,
+                       uint32_t *n_params);
+
+/* callsite.c */
+uint64_t um_callsite_here(void); /* id of the program's stack; posts CALL_SITE once; 0 = off */
+void um_callsite_prepare(void);  /* what backtrace allocates, now rather than in a callback */
+
+/* nvtx.c */
+void um_nvtx_subscribe(void);
+void um_on_nvtx(CUpti_CallbackId id, const CUpti_NvtxData *data);
+
+/* activity.c */
+um_status_t um_activity_init(void); /* starts the drain thread, asleep */
+void um_activity_context(void); /* a context exists: unified-memory records can be switched on */
+void um_activity_managed(void); /* managed memory exists: drain, and record kernel times */
+/* Regions are there that CUPTI does not know, and it delivers nothing until it sees a managed
+ * allocation: the drain thread makes a small one. context NULL = the next one seen in a callback. */
+void um_activity_kick(CUcontext context);
+void um_activity_touch(uint64_t addr, uint64_t bytes, uint32_t region, uint32_t sync);
+void um_activity_launched(uint32_t correlation, uint32_t kernel);
+void um_activity_stop(void); /* last records in; bounded */
+
+/* probe.c */
+um_status_t um_probe(um_event_fn fn, void *ctx);
+void um_probe_versions(um_event_fn fn, void *ctx); /* FACTs of driver and CUPTI */
+/* A DEVICE event for each GPU; the attributes that all and that any of them have. After cuInit. */
+void um_probe_devices(um_event_fn fn, void *ctx, uint32_t *all, uint32_t *any);
+
+/* backend.c */
+void um_backend_tell_devices(void); /* posts the DEVICE events, once; after cuInit */
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * memory.c - the six families come and go: allocation and free calls become regions.
+ *
+ * An allocation is entered at the exit of its call, on the thread that made it, so that REGION_ALLOC
+ * precedes every launch that can use it. A free is taken out at the entry of its call, before the
+ * address can come back as something else.
+ */
+#include "live.h"
+
+#define UM_MAX_STALE 16
+
+void um_memory_add(const um_region_t *region, uint64_t stream)
+{
+    um_region_t added = *region;
+    uint32_t stale[UM_MAX_STALE];
+    size_t n_stale = 0;
+    um_event_t event = um_live_event(UM_EV_REGION_ALLOC);
+
+    added.alloc_ns = event.time_ns;
+    if (um_regions_add(um_live.runtime->regions, &added, stale, UM_MAX_STALE, &n_stale) != UM_OK)
+        return;
+    for (size_t i = 0; i < n_stale && i < UM_MAX_STALE; i++) {
+        um_event_t freed = um_live_event(UM_EV_REGION_FREE);
+        freed.time_ns = event.time_ns;
+        freed.u.region_free.region = stale[i];
+        um_live_post(&freed, false);
+    }
+    event.u.region_alloc = (um_ev_region_alloc_t){
+        .region = added.id,
+        .family = added.family,
+        .addr = added.addr,
+        .bytes = added.bytes,
+        .device = added.device,
+        .flags = added.flags,
+        .call_site = added.call_site,
+        .stream = stream,
+    };
+    um_live_post(&event, false);
+    if (added.family == UM_FAMILY_MANAGED)
+        um_activity_managed();
+}
+
+static bool um_is_managed(uint64_t addr)
+{
+    unsigned managed = 0;
+
+    if (!um_live.cuda->pointer_attribute)
+        return false;
+    um_cuda_own = true;
+    CUresult result =
+        um_live.cuda->pointer_attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, addr);
+    um_cuda_own = false;
+    return result == CUDA_SUCCESS && managed;
+}
+
+/* word: where the address is (or is stored), bytes, flags, the pitch or rows. */
+void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    um_region_t region = {.bytes = um_word(info, call->word[1]), .device = UM_DEVICE_HOST};
+    uint64_t flags = (uint32_t)um_word(info, call->word[2]);
+    bool managed = call->what == UM_ALLOC_MANAGED || call->what == UM_ALLOC_STATIC;
+
+    if (um_entering(info)) {
+        if (managed)
+            um_activity_context();
+        return;
+    }
+    if (um_result(info) != CUDA_SUCCESS)
+        return;
+    const void *where = (const void *)(uintptr_t)um_word(info, call->word[0]);
+    if (call->what == UM_ALLOC_REGISTER || call->what == UM_ALLOC_MAP)
+        region.addr = (uintptr_t)where;
+    else if (where)
+        region.addr = *(const uint64_t *)where;
+    if (region.addr == 0)
+        return;
+
+    switch (call->what) {
+    case UM_ALLOC_PITCH:
+        if (region.bytes == 0)
+            return;
+        region.bytes = *(const size_t *)(uintptr_t)region.bytes * um_word(info, call->word[3]);
+        region.family = UM_FAMILY_DEVICE;
+        region.device = um_live_device(info->contextUid);
+        break;
+    case UM_ALLOC_MANAGED:
+        region.family = UM_FAMILY_MANAGED;
+        region.device = UM_DEVICE_NONE;
+        if (flags & CU_MEM_ATTACH_GLOBAL)
+            region.flags |= UM_REGION_ATTACH_GLOBAL;
+        if (flags & CU_MEM_ATTACH_HOST)
+            region.flags |= UM_REGION_ATTACH_HOST;
+        break;
+    case UM_ALLOC_PINNED:
+        region.family = UM_FAMILY_PINNED;
+        break;
+    case UM_ALLOC_HOST:
+        region.family = flags & CU_MEMHOSTALLOC_DEVICEMAP ? UM_FAMILY_MAPPED : UM_FAMILY_PINNED;
+        break;
+    case UM_ALLOC_REGISTER:
+        region.family = UM_FAMILY_REGISTERED;
+        if (flags & CU_MEMHOSTREGISTER_DEVICEMAP)
+            region.flags |= UM_REGION_MAPPED;
+        break;
+    case UM_ALLOC_POOL:
+        region.family = UM_FAMILY_POOL;
+        region.device = um_live_device(info->contextUid);
+        region.flags = UM_REGION_POOL | UM_REGION_ASYNC;
+        if (um_is_managed(region.addr)) {
+            region.family = UM_FAMILY_MANAGED;
+            region.device = UM_DEVICE_NONE;
+        }
+        break;
+    case UM_ALLOC_STATIC: {
+        um_region_t known;
+        if (region.bytes == 0 || !um_is_managed(region.addr) ||
+            um_regions_find(um_live.runtime->regions, region.addr, &known))
+            return;
+        region.bytes = *(const size_t *)(uintptr_t)region.bytes;
+        region.family = UM_FAMILY_MANAGED;
+        region.device = UM_DEVICE_NONE;
+        region.flags = UM_REGION_STATIC | UM_REGION_ATTACH_GLOBAL;
+        um_activity_kick(info->context);
+        break;
+    }
+    case UM_ALLOC_MAP:
+        region.family = UM_FAMILY_VMM;
+        region.device = um_live_device(info->contextUid);
+        break;
+    default:
+        region.family = UM_FAMILY_DEVICE;
+        region.device = um_live_device(info->contextUid);
+        break;
+    }
+    if (region.family == UM_FAMILY_MANAGED && !(region.flags & UM_REGION_STATIC))
+        region.call_site = um_callsite_here();
+    um_memory_add(&region, um_call_stream(info, call));
+}
+
+static void um_memory_drop(uint64_t addr, uint64_t stream)
+{
+    um_region_t region;
+
+    um_event_t event = um_live_event(UM_EV_REGION_FREE);
+    if (um_regions_remove(um_live.runtime->regions, addr, &region) != UM_OK)
+        return;
+    event.u.region_free =
+        (um_ev_region_free_t){.region = region.id, .addr = region.addr, .stream = stream};
+    if (region.family == UM_FAMILY_MANAGED)
+        event.u.region_free.call_site = um_callsite_here();
+    um_live_post(&event, false);
+}
+
+void um_on_free(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    uint64_t addr = um_word(info, call->word[0]);
+    um_region_t region;
+
+    if (!um_entering(info) || addr == 0 ||
+        !um_regions_find(um_live.runtime->regions, addr, &region) || region.addr != addr)
+        return;
+    if (region.family == UM_FAMILY_MANAGED)
+        um_runtime_region_going(um_live.runtime, addr);
+    um_memory_drop(addr, um_call_stream(info, call));
+}
+
+/* ---- many at once --------------------------------------------------------------------------- */
+
+typedef struct um_gather {
+    uint64_t addr[256];
+    size_t n;
+    bool (*wanted)(const um_region_t *region);
+} um_gather_t;
+
+static void um_gather_region(void *ctx, const um_region_t *region)
+{
+    um_gather_t *gather = ctx;
+
+    if (gather->n < sizeof(gather->addr) / sizeof(*gather->addr) &&
+        (!gather->wanted || gather->wanted(region)))
+        gather->addr[gather->n++] = region->addr;
+}
+
+/* Drops in rounds, because um_regions_each holds the lock that removal needs. */
+static void um_memory_drop_all(uint64_t addr, uint64_t bytes, bool (*wanted)(const um_region_t *))
+{
+    um_gather_t gather = {.wanted = wanted};
+
+    do {
+        gather.n = 0;
+        um_regions_each(um_live.runtime->regions, addr, bytes, um_gather_region, &gather);
+        for (size_t i = 0; i < gather.n; i++)
+            um_memory_drop(gather.addr[i], 0);
+    } while (gather.n == sizeof(gather.addr) / sizeof(*gather.addr));
+}
+
+void um_on_unmap(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    if (um_entering(info))
+        um_memory_drop_all(um_word(info, call->word[0]), um_word(info, call->word[1]), NULL);
+}
+
+/* The driver answers INVALID_VALUE for an address that it knows nothing of. */
+static bool um_is_unknown(const um_region_t *region)
+{
+    unsigned type = 0;
+
+    return um_live.cuda->pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, region->addr) ==
+           CUDA_ERROR_INVALID_VALUE;
+}
+
+void um_memory_sweep(void)
+{
+    if (!um_live.cuda->pointer_attribute)
+        return;
+    um_cuda_own = true;
+    um_memory_drop_all(0, UINT64_MAX, um_is_unknown);
+    um_cuda_own = false;
+}

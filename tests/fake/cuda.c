@@ -1,0 +1,256 @@
+/*
+ * A libcuda.so.1 with no GPU behind it: just enough for the live source to run in a test. Addresses
+ * it was told of with fake_cuda_memory are the only ones that it knows.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include <cuda.h>
+
+#if CUDA_VERSION < 12000
+typedef void *CUkernel;
+#endif
+
+#undef cuDeviceTotalMem
+#undef cuStreamDestroy
+#undef cuCtxPushCurrent
+#undef cuCtxPopCurrent
+#undef cuMemFree
+
+typedef struct memory {
+    uint64_t addr, bytes;
+    unsigned type, managed;
+} memory_t;
+
+int fake_cuda_version = 13000;
+int fake_cuda_initialised = 1;
+int fake_cuda_managed_allocations;
+int fake_cuda_calls; /* of anything that a launch path must not call */
+void *fake_cuda_context;
+static memory_t memories[64];
+static int n_memories;
+
+void fake_cuda_memory(uint64_t addr, uint64_t bytes, unsigned type, unsigned managed)
+{
+    memories[n_memories++] = (memory_t){addr, bytes, type, managed};
+}
+
+void fake_cuda_forget(void)
+{
+    n_memories = 0;
+}
+
+static const memory_t *find(uint64_t addr)
+{
+    for (int i = 0; i < n_memories; i++)
+        if (addr >= memories[i].addr && addr - memories[i].addr < memories[i].bytes)
+            return &memories[i];
+    return NULL;
+}
+
+CUresult cuInit(unsigned flags)
+{
+    (void)flags;
+    return fake_cuda_initialised ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    *version = fake_cuda_version;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    *name = error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER";
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return fake_cuda_initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    (void)device;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+             attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ||
+             attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    (void)device;
+    strncpy(name, "Fake GPU", (size_t)bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    *bytes = 1ull << 34;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    (void)device;
+    for (int i = 0; i < 16; i++)
+        uuid->bytes[i] = (char)(0x10 + i);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    fake_cuda_context = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+    *context = fake_cuda_context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context = fake_cuda_context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    *device = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = (CUstream)0x77;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+    (void)stream;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    *status =
+        stream == (CUstream)0xcab ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *addr, size_t bytes, unsigned flags)
+{
+    (void)bytes;
+    (void)flags;
+    *addr = 0x600000000000;
+    fake_cuda_managed_allocations++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr addr)
+{
+    const memory_t *memory = find(addr);
+
+    if (!memory)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(unsigned *)data =
+        attribute == CU_POINTER_ATTRIBUTE_IS_MANAGED ? memory->managed : memory->type;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *what, void **data,
+                                CUdeviceptr addr)
+{
+    const memory_t *memory = find(addr);
+
+    fake_cuda_calls++;
+    for (unsigned i = 0; memory && i < count; i++) {
+        if (what[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+            *(CUdeviceptr *)data[i] = memory->addr;
+        else if (what[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+            *(size_t *)data[i] = memory->bytes;
+        else if (what[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED)
+            *(unsigned *)data[i] = memory->managed;
+        else if (what[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+            *(unsigned *)data[i] = memory->type;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Kernels have two pointers and an int. Handles under 0x10000 are CUfunction, others CUkernel. */
+static CUresult param_info(size_t index, size_t *offset, size_t *bytes)
+{
+    static const size_t size[] = {8, 8, 4};
+
+    fake_cuda_calls++;
+    if (index > 2)
+        return CUDA_ERROR_INVALID_VALUE;
+    *offset = index * 8;
+    *bytes = size[index];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes)
+{
+    if ((uintptr_t)function >= 0x10000)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return param_info(index, offset, bytes);
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes)
+{
+    if ((uintptr_t)kernel < 0x10000)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return param_info(index, offset, bytes);
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction function)
+{
+    (void)function;
+    *name = "node_kernel";
+    return CUDA_SUCCESS;
+}
+
+/* Graphs have two nodes, kernels both: handles 1 and 2. */
+void **fake_cuda_node_params;
+
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
+{
+    (void)graph;
+    if (nodes) {
+        nodes[0] = (CUgraphNode)1;
+        nodes[1] = (CUgraphNode)2;
+    }
+    *count = 2;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
+{
+    (void)node;
+    *type = CU_GRAPH_NODE_TYPE_KERNEL;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)
+{
+    memset(params, 0, sizeof(*params));
+    params->func = (CUfunction)0x2000;
+    params->kernelParams = fake_cuda_node_params + ((uintptr_t)node - 1) * 3;
+    return CUDA_SUCCESS;
+}
