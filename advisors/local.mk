@@ -1,1 +1,3 @@
-# sources of this room
+# One file a policy, and the table.
+libumcore_la_SOURCES += %D%/ahead.c %D%/first_touch.c %D%/table.c
+EXTRA_DIST += %D%/README.md

@@ -43,30 +43,48 @@ typedef enum um_hint_order {
 
 /* One proposal. Ranges need not be aligned; the gate trims them to the region. */
 typedef struct um_hint {
-    uint32_t kind; /* um_hint_kind_t */
+    uint32_t kind;  /* um_hint_kind_t */
     uint32_t order; /* um_hint_order_t */
     uint64_t addr;
     uint64_t bytes;
-    int32_t device; /* target */
-    uint32_t correlation; /* the launch it serves, 0 = none */
-    const char *why; /* static string */
+    int32_t device;       /* target */
+    uint32_t correlation; /* the launch it serves; um_hints_add fills it in where 0 */
+    const char *why;      /* static string */
+    /* Filled in on the way, whatever the advisor wrote: */
+    const char *who; /* the advisor's name (um_hints_add) */
+    uint32_t region; /* the region it lies in (gate) */
 } um_hint_t;
 
 /* Where an advisor puts its proposals; um_hints_add copies. Beyond the capacity proposals are
  * dropped and counted by the caller: an advisor need not look at the result. */
 typedef struct um_hints um_hints_t;
 bool um_hints_add(um_hints_t *hints, const um_hint_t *hint);
+/* Says that the advisor leaves the argument alone on purpose, so that it can be counted. */
+void um_hints_decline(um_hints_t *hints);
+
+/* The arguments of a launch are decided front to back and side by side, one stretch of one region at
+ * a time: decide is called for each, and what it proposes is on its way while the next is looked at.
+ * Several pointers into one region count as one argument. */
+#define UM_VIEW_STRETCH_BYTES   (64u << 20)
+#define UM_VIEW_STRETCH_EXTENTS (UM_VIEW_STRETCH_BYTES / UM_BLOCK_BYTES + 1) /* at most so many */
 
 /* What an advisor may know at a decision; every answer is about "now" in event time. */
 typedef struct um_view um_view_t;
 const um_ev_launch_t *um_view_launch(const um_view_t *view); /* the launch being decided */
 uint64_t um_view_now_ns(const um_view_t *view);
+typedef struct um_stretch {
+    uint32_t region;      /* managed and alive */
+    uint64_t addr, bytes; /* what is to be decided now */
+    uint64_t range_bytes; /* of the whole argument: from the lowest pointer to the region's end */
+} um_stretch_t;
+const um_stretch_t *um_view_stretch(const um_view_t *view);
 /* Managed region by id; false when it is gone or not managed. */
 bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint64_t *bytes);
 /* Parameter flags (um_param_flag_t) of the launch's kernel, 0 where unknown. */
 uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot);
 /* Splits [addr, addr+bytes) into extents of one whereabouts, in address order; returns how many
- * there are and writes at most max. A range outside the region is trimmed. */
+ * there are and writes at most max. Trimmed to the region; asking is what costs: where nobody asks
+ * about the first stretch of an argument, the others are skipped. */
 size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
                        um_extent_t *out, size_t max);
 /* Bytes that may still be put on the device: free memory less headroom and what is under way. */
@@ -83,11 +101,11 @@ typedef struct um_advisor_option {
 typedef struct um_advisor_ops {
     uint32_t abi; /* UM_ADVISOR_ABI */
     const char *name;
-    const char *doc; /* one line: what it proposes and when */
-    size_t state_bytes; /* zeroed, options filled in, then init */
+    const char *doc;                    /* one line: what it proposes and when */
+    size_t state_bytes;                 /* zeroed, options filled in, then init */
     const um_advisor_option_t *options; /* ends with name == NULL; may be NULL */
-    bool (*init)(void *state); /* may be NULL; false = this advisor gives no hints */
-    void (*fini)(void *state); /* may be NULL */
+    bool (*init)(void *state);          /* may be NULL; false = this advisor gives no hints */
+    void (*fini)(void *state);          /* may be NULL */
     void (*observe)(void *state, const um_event_t *event); /* may be NULL; O(1) */
     void (*decide)(void *state, const um_view_t *view, um_hints_t *hints);
 } um_advisor_ops_t;

@@ -3,6 +3,15 @@
 bin_PROGRAMS += umrt
 umrt_SOURCES = %D%/umrt.c %D%/um_tools.h
 umrt_SOURCES += %D%/say.c %D%/input.c %D%/locate.c
+umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %D%/options.h
+umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
+umrt_SOURCES += %D%/dump.c
 umrt_SOURCES += %D%/import.c
-umrt_CPPFLAGS = $(AM_CPPFLAGS) -DUM_LIBDIR=\"$(libdir)\" -DUM_LIBDIR_NAME=\"$(notdir $(libdir))\"
-umrt_LDADD = libumtool.la libumcore.la
+
+umrt_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DUM_LIBDIR=\"$(libdir)\" \
+	-DUM_LIBDIR_BESIDE=\"../$(notdir $(libdir))\"
+umrt_LDADD = libumtool.la libumcore.la $(JANSSON_LIBS)
+
+dist_man1_MANS = %D%/umrt.1
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = %D%/umrt.bash

@@ -22,14 +22,8 @@ static um_status_t explicit_library(const char *path, char *out, size_t out_byte
 um_status_t um_locate_library(char *out, size_t out_bytes, char *error, size_t error_bytes)
 {
     /* From the directory of the executable; in the build tree libtool may run .libs/umrt. */
-    static const char *const beside[] = {
-        "../" UM_LIBDIR_NAME "/libumrt.so",
-        ".libs/libumrt.so",
-        "../.libs/libumrt.so",
-        "../lib/libumrt.so",
-        "../lib/x86_64-linux-gnu/libumrt.so",
-        "libumrt.so",
-    };
+    static const char *const beside[] = {"../lib", UM_LIBDIR_BESIDE, "../lib/x86_64-linux-gnu",
+                                         ".libs",  "../.libs",       "."};
     const char *chosen = getenv("UMRT_LIBRARY");
     char exe[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
     ssize_t n;
@@ -42,7 +36,7 @@ um_status_t um_locate_library(char *out, size_t out_bytes, char *error, size_t e
         exe[n] = '\0';
         *strrchr(exe, '/') = '\0';
         for (size_t i = 0; i < sizeof beside / sizeof beside[0]; i++) {
-            snprintf(path, sizeof path, "%s/%s", exe, beside[i]);
+            snprintf(path, sizeof path, "%s/%s/libumrt.so", exe, beside[i]);
             if (realpath(path, real) != NULL && access(real, R_OK) == 0 &&
                 strlen(real) < out_bytes) {
                 strcpy(out, real);

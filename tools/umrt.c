@@ -1,5 +1,4 @@
 /* umrt: the command. Each subcommand is one line of the table below and one file of this folder. */
-#include "config.h"
 #include "um_tools.h"
 
 #include <signal.h>
@@ -15,7 +14,12 @@ static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
 
 static const um_cmd_t commands[] = {
+    {"run", "run a program with its managed memory moved ahead of use", um_cmd_run},
+    {"record", "run a program and write a trace of its memory's faults and migrations",
+     um_cmd_record},
     {"import", "turn a trace of nvprof or Nsight Systems into one of umrt", um_cmd_import},
+    {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},
+    {"dump", "the events of a trace as text, for scripts", um_cmd_dump},
     {"help", "say what a subcommand does: umrt help SUBCOMMAND", cmd_help},
     {"version", "print the version", cmd_version},
     {NULL, NULL, NULL},
@@ -72,8 +76,8 @@ static int cmd_help(int argc, char **argv)
 
 static int cmd_version(int argc, char **argv)
 {
-    (void)argc, (void)argv;
-    puts("umrt " PACKAGE_VERSION);
+    (void)argv;
+    puts(argc > 1 ? "usage: umrt version" : "umrt " UM_VERSION);
     return UM_EXIT_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "exec/view.h"
 #include "log.h"
 
 #include <ctype.h>
@@ -404,14 +405,21 @@ static um_status_t um_settings_file(um_settings_t *settings, const char *path)
     return status;
 }
 
-/* Variables of ours that are no options of the runtime. */
+/* Variables of ours that are no options of the runtime: the command's, and the advisors' own. */
 static bool um_variable_known(const char *name)
 {
     static const char *const known[] = {"CONFIG", "LIBRARY", "SUMMARY_TO"};
+    char variable[96];
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(name, known[i]) == 0)
             return true;
+    for (const um_advisor_ops_t *const *a = um_advisor_table; *a != NULL; a++)
+        for (const um_advisor_option_t *o = (*a)->options; o != NULL && o->name != NULL; o++) {
+            um_advisor_variable(*a, o, variable, sizeof variable);
+            if (strcmp(name, variable + strlen("UMRT_")) == 0)
+                return true;
+        }
     return false;
 }
 

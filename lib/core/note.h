@@ -21,9 +21,9 @@ typedef enum um_note_kind { UM_NOTE_START = 1, UM_NOTE_END = 2 } um_note_kind_t;
 
 typedef struct um_note {
     int32_t pid;
-    uint32_t kind; /* um_note_kind_t */
-    uint32_t state; /* um_runtime_state_t: what the runtime is (START) or was (END) */
-    const char *text; /* START: why it is not what was asked for, "" when it is;
+    uint32_t kind;          /* um_note_kind_t */
+    uint32_t state;         /* um_runtime_state_t: what the runtime is (START) or was (END) */
+    const char *text;       /* START: why it is not what was asked for, "" when it is;
                          END: the summary line, without "umrt: " */
     const char *trace_path; /* absolute, of the trace this process writes; "" or NULL without one */
 } um_note_t;

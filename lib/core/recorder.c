@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #define FLUSH_NS  100000000u /* a kill -9 loses at most this much */
-#define MAX_NAMES 1000u /* names to try before giving up on a pattern */
+#define MAX_NAMES 1000u      /* names to try before giving up on a pattern */
 
 struct um_recorder {
-    pthread_mutex_t lock; /* writer as seen by stats and close; last */
-    um_trace_writer_t *writer; /* put and flush: bus thread only; NULL once closed */
+    pthread_mutex_t lock;        /* writer as seen by stats and close; last */
+    um_trace_writer_t *writer;   /* put and flush: bus thread only; NULL once closed */
     um_trace_write_stats_t last; /* what close left */
-    uint64_t flushed_ns; /* bus thread */
-    bool dirty; /* bus thread */
+    uint64_t flushed_ns;         /* bus thread */
+    bool dirty;                  /* bus thread */
     char path[PATH_MAX];
 };
 

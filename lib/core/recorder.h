@@ -23,11 +23,11 @@ void um_recorder_stats(const um_recorder_t *recorder, um_trace_write_stats_t *ou
 um_status_t um_recorder_close(um_recorder_t *recorder);
 void um_recorder_discard(um_recorder_t *recorder); /* close, and remove the file */
 void um_recorder_abandon(um_recorder_t *recorder); /* forked child; async-signal-safe */
-void um_recorder_free(um_recorder_t *recorder); /* closes first; NULL is fine */
+void um_recorder_free(um_recorder_t *recorder);    /* closes first; NULL is fine */
 
 /* What the % letters of a pattern stand for. */
 typedef struct um_recorder_names {
-    long pid; /* %p */
+    long pid;         /* %p */
     const char *rank; /* %r */
     const char *host; /* %h */
 } um_recorder_names_t;

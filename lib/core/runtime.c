@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/hinter.h"
 #include "note.h"
 #include "recorder.h"
 #include "summary.h"
@@ -28,7 +29,10 @@ static _Atomic phase_t phase;
 static _Atomic uint32_t starter; /* thread id of who is STARTING */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static um_runtime_t self;
-static um_recorder_t *recorder;
+static um_recorder_t *recorder; /* RECORD; else NULL */
+static um_hinter_t *hinter;     /* HINT; else NULL */
+static um_executor_t *executor;
+static um_pagemap_t *pagemap;
 static const um_backend_t *backend;
 static um_runtime_state_t state;
 static char reason[256];
@@ -78,6 +82,44 @@ static um_status_t start_recorder(const char *pattern)
     return status;
 }
 
+/* Without page tables hints are still made, for what nobody has touched yet. */
+static const um_page_tables_t *page_tables(um_page_tables_t *tables)
+{
+    if (!self.settings.page_tables)
+        return NULL;
+    if (um_pagemap_open(&pagemap) != UM_OK) {
+        um_log(UM_LOG_WARN, "/proc/self/pagemap says nothing: what the cpu touches is not seen");
+        return NULL;
+    }
+    um_page_tables_live(pagemap, tables);
+    return tables;
+}
+
+static um_status_t start_hinter(void)
+{
+    um_page_tables_t tables;
+    um_hinter_config_t config = {.regions = self.regions,
+                                 .advisors = self.settings.advisors,
+                                 .gate = {.headroom_bytes = self.settings.headroom_bytes,
+                                          .piece_bytes = self.settings.piece_bytes,
+                                          .pending = &self.hints_pending},
+                                 .post = post_now,
+                                 .hinting = &self.hinting};
+    um_status_t status;
+    um_sink_t sink;
+
+    if (!backend->executor || (status = backend->executor(&self, &executor)) != UM_OK) {
+        snprintf(reason, sizeof(reason), "the %s backend cannot prefetch", backend->name);
+        return UM_ERR_UNSUPPORTED;
+    }
+    config.executor = executor;
+    config.page_tables = page_tables(&tables);
+    if ((status = um_hinter_new(&config, &hinter)) != UM_OK)
+        return status;
+    sink = um_hinter_sink(hinter);
+    return um_bus_add_sink(self.bus, &sink);
+}
+
 /* Builds the runtime for `mode`; on failure `reason` says why and the program goes on without us. */
 static um_status_t start(um_mode_t mode, const um_config_t *config)
 {
@@ -89,6 +131,8 @@ static um_status_t start(um_mode_t mode, const um_config_t *config)
         (status = um_bus_new(self.settings.queue_bytes, BUS_WAIT_MS, &self.bus)) != UM_OK)
         return status;
     if (mode == UM_MODE_RECORD && (status = start_recorder(pattern)) != UM_OK)
+        return status;
+    if (mode == UM_MODE_HINT && (status = start_hinter()) != UM_OK)
         return status;
     if ((status = um_bus_start(self.bus)) != UM_OK)
         return status;
@@ -146,6 +190,7 @@ static void bring_up(const um_config_t *config)
         mode = (um_mode_t)self.settings.mode;
     if (mode == UM_MODE_DEFAULT)
         mode = UM_MODE_HINT;
+    self.settings.mode = mode;
     if (mode == UM_MODE_OFF)
         return;
     if ((status = start(mode, config)) == UM_OK) {
@@ -168,6 +213,8 @@ static void in_child(void)
         um_bus_abandon(self.bus);
     if (recorder)
         um_recorder_abandon(recorder);
+    if (executor)
+        executor->ops->abandon(executor);
     if (backend && backend->abandon)
         backend->abandon();
 }
@@ -213,9 +260,25 @@ int InitializeInjection(void)
 
 /* ---- end ---- */
 
+static void summarise(char *line, size_t bytes)
+{
+    um_summary_t summary = {.state = state, .reason = reason};
+    um_hinter_stats_t hints;
+
+    um_runtime_stats(&summary.stats);
+    if (recorder)
+        summary.trace_path = um_recorder_path(recorder);
+    if (hinter) {
+        um_hinter_stats(hinter, &hints);
+        summary.hinted_launches = hints.hinted_launches;
+        summary.declined = hints.declined;
+        summary.reason = hints.no_hints ? hints.no_hints : reason;
+    }
+    um_summary_line(&summary, line, bytes);
+}
+
 void um_runtime_shutdown(void)
 {
-    um_summary_t summary;
     char line[512];
 
     if (atomic_load(&phase) != RUNNING)
@@ -226,15 +289,13 @@ void um_runtime_shutdown(void)
             atomic_store(&self.hinting, false);
             if (backend->detach)
                 backend->detach();
+            if (executor)
+                executor->ops->stop(executor);
             um_bus_stop(self.bus);
             if (recorder)
                 um_recorder_close(recorder);
         }
-        summary = (um_summary_t){.state = state, .reason = reason};
-        um_runtime_stats(&summary.stats);
-        if (recorder)
-            summary.trace_path = um_recorder_path(recorder);
-        um_summary_line(&summary, line, sizeof(line));
+        summarise(line, sizeof(line));
         if (!leave_note(UM_NOTE_END, line) && self.settings.summary && state != UM_RUNTIME_INERT)
             fprintf(stderr, "umrt: %s\n", line);
         atomic_store(&phase, STOPPED);
@@ -242,10 +303,28 @@ void um_runtime_shutdown(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* ---- the backend's doors ---- */
+
+void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr)
+{
+    (void)runtime;
+    if (hinter && atomic_load(&phase) == RUNNING)
+        um_hinter_region_going(hinter, addr, now_ns());
+}
+
+void um_runtime_context_going(um_runtime_t *runtime, uint32_t context)
+{
+    (void)runtime;
+    if (hinter && atomic_load(&phase) == RUNNING)
+        um_hinter_context_going(hinter, context, now_ns());
+}
+
 /* ---- the program's calls ---- */
 
 void um_runtime_info(um_runtime_info_t *out)
 {
+    um_hinter_stats_t hints = {0};
+
     *out = (um_runtime_info_t){.state = UM_RUNTIME_NONE};
     switch (atomic_load(&phase)) {
     case ASLEEP:
@@ -254,6 +333,12 @@ void um_runtime_info(um_runtime_info_t *out)
     case RUNNING:
         out->state = state;
         memcpy(out->reason, reason, sizeof(reason));
+        if (hinter)
+            um_hinter_stats(hinter, &hints);
+        if (hints.no_hints) {
+            out->state = UM_RUNTIME_OBSERVE;
+            snprintf(out->reason, sizeof(out->reason), "%s", hints.no_hints);
+        }
         break;
     case STOPPED:
         out->state = UM_RUNTIME_INERT;
@@ -270,6 +355,20 @@ void um_runtime_info(um_runtime_info_t *out)
 static bool alive(void)
 {
     return atomic_load(&phase) == RUNNING && state != UM_RUNTIME_INERT;
+}
+
+static void add_hints(um_runtime_stats_t *out)
+{
+    um_hinter_stats_t hints;
+
+    um_hinter_stats(hinter, &hints);
+    out->hints_proposed = hints.gate.proposed;
+    out->hints_admitted = hints.gate.admitted;
+    out->hints_applied = hints.gate.applied;
+    out->hints_failed = hints.gate.failed;
+    out->hints_cancelled = hints.gate.cancelled;
+    out->prefetched_bytes = hints.gate.applied_bytes;
+    memcpy(out->hints_refused, hints.gate.refused, sizeof(out->hints_refused));
 }
 
 um_status_t um_runtime_stats(um_runtime_stats_t *out)
@@ -294,6 +393,8 @@ um_status_t um_runtime_stats(um_runtime_stats_t *out)
         out->trace_bytes = trace.bytes;
         out->events_lost += trace.dropped;
     }
+    if (hinter)
+        add_hints(out);
     return UM_OK;
 }
 

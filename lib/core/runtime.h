@@ -24,6 +24,9 @@ typedef struct um_runtime {
      * wake = true. False: it posts without waking (the hint loop looks at its next tick). The hint
      * loop turns it on and off as the program starts and stops moving data. */
     _Atomic bool hinting;
+    /* Hints that are not done yet. While it is not 0 the backend posts SYNC exits with wake = true:
+     * what is still queued for a launch that is over would come too late. */
+    _Atomic uint32_t hints_pending;
     /* counters of the launch path; relaxed */
     _Atomic uint64_t launches, launches_managed;
 } um_runtime_t;
@@ -31,11 +34,12 @@ typedef struct um_runtime {
 /* What a backend gives. All functions may be NULL but attach. */
 typedef struct um_backend {
     const char *name; /* "cuda", "none" */
-    /* Subscribes; the runtime is complete. Errors fill reason (one lower-case phrase). */
+    /* Subscribes; the runtime is complete. Errors fill reason (one lower-case phrase). From then on
+     * DEVICE events come before the first LAUNCH on that device: hints need to know it. */
     um_status_t (*attach)(um_runtime_t *runtime, char *reason, size_t reason_bytes);
     /* Last records in, no more callbacks of ours; no CUDA calls. Called at exit and shutdown. */
     void (*detach)(void);
-    void (*abandon)(void); /* forked child */
+    void (*abandon)(void);                           /* forked child */
     um_status_t (*probe)(um_event_fn fn, void *ctx); /* for um_machine_probe */
     /* HINT mode, before attach: what carries hints out (makes no CUDA call yet). NULL = cannot. */
     um_status_t (*executor)(um_runtime_t *runtime, um_executor_t **out);
@@ -47,8 +51,10 @@ const um_backend_t *um_backend(void);
 /* Tests: this backend instead of um_backend(); before um_runtime_init. */
 void um_runtime_use_backend(const um_backend_t *backend);
 
-/* The hint loop's doors for the backend, called synchronously at the entry of the driver's call: */
-void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr); /* nothing of ours in flight there
+/* The hint loop's doors for the backend, called synchronously at the entry of the driver's call, while
+ * the region is still in runtime->regions. Context 0 = every context. */
+void um_runtime_region_going(um_runtime_t *runtime,
+                             uint64_t addr); /* nothing of ours in flight there
                                                                        when it returns (bounded wait) */
 void um_runtime_context_going(um_runtime_t *runtime, uint32_t context); /* likewise for a context */
 

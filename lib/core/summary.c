@@ -25,8 +25,9 @@ static const char *plural(uint64_t n)
 }
 
 /* "; refused 3 capacity, 2 duplicate; 1 failed": only what is not zero. */
-static void troubles(const um_runtime_stats_t *stats, char *out, size_t bytes)
+static void troubles(const um_summary_t *summary, char *out, size_t bytes)
 {
+    const um_runtime_stats_t *stats = &summary->stats;
     const char *lead = "; refused ";
     size_t used = 0;
 
@@ -45,7 +46,11 @@ static void troubles(const um_runtime_stats_t *stats, char *out, size_t bytes)
         used +=
             (size_t)snprintf(out + used, bytes - used, "; %" PRIu64 " failed", stats->hints_failed);
     if (stats->hints_cancelled && used < bytes)
-        snprintf(out + used, bytes - used, "; %" PRIu64 " cancelled", stats->hints_cancelled);
+        used += (size_t)snprintf(out + used, bytes - used, "; %" PRIu64 " cancelled",
+                                 stats->hints_cancelled);
+    if (summary->declined && used < bytes)
+        snprintf(out + used, bytes - used, "; %" PRIu64 " argument%s too large to guess",
+                 summary->declined, plural(summary->declined));
 }
 
 static int hint_line(const um_summary_t *summary, char *out, size_t bytes)
@@ -53,7 +58,7 @@ static int hint_line(const um_summary_t *summary, char *out, size_t bytes)
     const um_runtime_stats_t *stats = &summary->stats;
     char size[32], rest[256];
 
-    troubles(stats, rest, sizeof(rest));
+    troubles(summary, rest, sizeof(rest));
     if (stats->hints_applied) {
         um_summary_bytes(stats->prefetched_bytes, size);
         return snprintf(out, bytes,

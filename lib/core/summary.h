@@ -6,9 +6,10 @@
 
 typedef struct um_summary {
     um_runtime_state_t state;
-    const char *reason; /* why it did not do what was asked for, "" = it did */
-    const char *trace_path; /* RECORD; else NULL */
+    const char *reason;       /* why it did not do what was asked for, "" = it did */
+    const char *trace_path;   /* RECORD; else NULL */
     uint64_t hinted_launches; /* launches that something was prefetched for */
+    uint64_t declined;        /* arguments left alone because nothing was known about their use */
     um_runtime_stats_t stats;
 } um_summary_t;
 

@@ -8,7 +8,8 @@
 
 typedef struct um_executor um_executor_t;
 
-/* Told once per accepted hint from a worker thread. result: APPLIED, FAILED or CANCELLED. */
+/* Told once per accepted hint, from a worker thread or from inside a call below. result: APPLIED,
+ * FAILED or CANCELLED; error is the driver's code when FAILED. */
 typedef void (*um_executor_done_fn)(void *ctx, const um_hint_t *hint, um_hint_result_t result,
                                     int32_t error, uint64_t duration_ns);
 
@@ -18,16 +19,27 @@ typedef struct um_executor_ops {
     bool (*submit)(um_executor_t *executor, const um_hint_t *hint, uint32_t context);
     /* Cancels what is queued in the range and waits (bounded) for what is inside the driver. */
     void (*cancel_range)(um_executor_t *executor, uint64_t addr, uint64_t bytes);
+    /* Likewise for a context, and forgets what it kept there; 0 = all contexts. */
     void (*cancel_context)(um_executor_t *executor, uint32_t context);
-    /* Free device memory now; false where it cannot be asked. Not on the launch path. */
-    bool (*free_bytes)(um_executor_t *executor, int32_t device, uint64_t *free, uint64_t *total);
-    bool (*concurrent_managed)(um_executor_t *executor, int32_t device);
-    void (*stop)(um_executor_t *executor); /* drops the queue, joins; no CUDA calls */
-    void (*abandon)(um_executor_t *executor);
+    /* Cancels what is queued for a launch that has ended; waits for nothing. */
+    void (*cancel_launch)(um_executor_t *executor, uint32_t correlation);
+    /* Free memory now of the device that `context` is on; false where it cannot be asked. Not on
+     * the launch path. */
+    bool (*free_bytes)(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total);
+    void (*stop)(um_executor_t *executor);    /* drops the queue, joins; no CUDA calls */
+    void (*abandon)(um_executor_t *executor); /* forked child: everything becomes a no-op */
+    void (*free)(um_executor_t *executor);    /* after stop */
 } um_executor_ops_t;
 
 struct um_executor {
     const um_executor_ops_t *ops;
+    /* Set by the hint loop before the first submit. */
+    um_executor_done_fn done;
+    void *done_ctx;
 };
+
+/* Accepts everything, does nothing and says APPLIED from inside submit: for tests and for replay.
+ * free_bytes answers `free`. */
+um_status_t um_executor_null_new(uint64_t free, um_executor_t **out);
 
 #endif

@@ -1,1 +1,1 @@
-# sources of this room
+libumcore_la_SOURCES += %D%/pagemap.c %D%/residency.c %D%/residency.h

@@ -11,14 +11,78 @@
 
 typedef struct um_pagemap um_pagemap_t;
 
-um_status_t um_pagemap_open(um_pagemap_t **out); /* /proc/self/pagemap; UNSUPPORTED where it says nothing */
-void um_pagemap_close(um_pagemap_t *pagemap);
+um_status_t
+um_pagemap_open(um_pagemap_t **out); /* /proc/self/pagemap; UNSUPPORTED where it says nothing */
+void um_pagemap_close(um_pagemap_t *pagemap);               /* NULL is fine */
 const char *um_pagemap_method(const um_pagemap_t *pagemap); /* "PAGEMAP_SCAN" or "pagemap" */
+/* Tests: which of the two ways, whatever open found. */
+void um_pagemap_use_scan(um_pagemap_t *pagemap, bool use);
 /* Present extents of [addr, addr+bytes), in order; writes at most max (neighbours nearer than 64 KiB
  * are merged when more would be needed), returns how many. Any thread. Errors: UM_ERR_IO. */
-um_status_t um_pagemap_present(um_pagemap_t *pagemap, uint64_t addr, uint64_t bytes, um_extent_t *out,
-                               size_t max, size_t *n, uint64_t *present_bytes);
+um_status_t um_pagemap_present(um_pagemap_t *pagemap, uint64_t addr, uint64_t bytes,
+                               um_extent_t *out, size_t max, size_t *n, uint64_t *present_bytes);
 /* Whether the page at addr is present: one read of 8 bytes. */
 bool um_pagemap_page(um_pagemap_t *pagemap, uint64_t addr);
+
+/* ---- the model ----
+ *
+ * Fed with events, in order, by one thread; asks the page tables only when a launch wants to know
+ * about blocks that the CPU may have touched since it last looked:
+ *   - a block nobody has touched: at any time;
+ *   - a block on the GPU: once the CPU has left a wait for the GPU (SYNC exit) since.
+ * A region in which a whole look found nothing is then only sampled (a few pages, among them where
+ * something was found before), with a whole look every 2nd, 4th, ... 64th time; any hit ends that.
+ * After a launch the blocks of its arguments count as being on its device: if they are not, the page
+ * tables will say so.
+ */
+
+/* The question, as an interface. All functions from the thread that feeds the model. */
+typedef struct um_page_tables {
+    void *ctx;
+    /* As um_pagemap_present. */
+    um_status_t (*present)(void *ctx, uint64_t addr, uint64_t bytes, um_extent_t *out, size_t max,
+                           size_t *n, uint64_t *present_bytes);
+    bool (*page)(void *ctx, uint64_t addr);
+    uint64_t (*now_ns)(void *ctx); /* when the last answer was true, on the events' clock */
+} um_page_tables_t;
+
+/* The tables of this process; *out is valid as long as pagemap. */
+void um_page_tables_live(um_pagemap_t *pagemap, um_page_tables_t *out);
+
+typedef struct um_residency um_residency_t;
+
+/* tables (copied) NULL = they cannot be asked: what the GPU took is then believed to stay there. */
+um_status_t um_residency_new(const um_page_tables_t *tables, um_residency_t **out);
+void um_residency_free(um_residency_t *residency);
+
+/* REGION_ALLOC, REGION_FREE, HINT, SET, COPY and SYNC change the model; others are ignored. */
+void um_residency_observe(um_residency_t *residency, const um_event_t *event);
+
+/* A live managed region; false when there is none of that id. */
+bool um_residency_region(const um_residency_t *residency, uint32_t region, uint64_t *addr,
+                         uint64_t *bytes);
+
+/* A launch at now_ns uses [addr, addr+bytes) of the region on `device`: begin before the questions,
+ * end after the last one. Between them um_residency_extents looks at the page tables as it must;
+ * outside it answers from what it knows. useful = what was found led to a hint: looking that leads to
+ * none becomes rare too. */
+void um_residency_launch_begin(um_residency_t *residency, uint32_t region, uint64_t addr,
+                               uint64_t bytes, uint64_t now_ns);
+void um_residency_launch_end(um_residency_t *residency, uint32_t region, int32_t device,
+                             bool useful);
+
+/* As um_view_extents: by whole blocks, trimmed to the region. BOTH also stands for host pages that
+ * the program's own advice keeps mapped by the GPU. */
+size_t um_residency_extents(um_residency_t *residency, uint32_t region, uint64_t addr,
+                            uint64_t bytes, um_extent_t *out, size_t max);
+
+/* Figures since the start. */
+typedef struct um_residency_stats {
+    uint64_t looks;        /* questions about a range */
+    uint64_t samples;      /* questions about a page */
+    uint64_t looked_bytes; /* asked about by range */
+    uint64_t regions;      /* managed regions ever seen */
+} um_residency_stats_t;
+void um_residency_stats(const um_residency_t *residency, um_residency_stats_t *out);
 
 #endif

@@ -47,7 +47,8 @@ violations() {
                 bad = to ~ "^tools/"
             else if (FILENAME ~ /^tools\//)
                 bad = to ~ "^(lib|cupti|advisors)/" && !(to ~ installed || to ~ "^lib/(report|sim)/" ||
-                      to == "lib/trace/import.h" || to == "lib/core/config.h")
+                      to ~ "^lib/trace/(import|schema)[.]h$" ||
+                      to ~ "^lib/core/(config|note|recorder|regions)[.]h$")
             if (bad)
                 print FILENAME ":" FNR ": includes " name
         }'

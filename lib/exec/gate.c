@@ -1,0 +1,431 @@
+#include "gate.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+
+#define MAX_DEVICES     32
+#define MAX_IN_FLIGHT   1024u
+#define MAX_GOING       256u
+#define MAX_FAILURES    4u           /* in a row: the kind is switched off */
+#define ASK_PERIOD_NS   5000000u     /* free memory is asked at most so often, */
+#define ASK_REFUSING_NS 1000000u     /* or so often when a hint would be refused for it */
+#define FORGET_NS       10000000000u /* an outcome that takes longer was lost */
+
+typedef struct piece {
+    uint64_t addr, bytes, stream, submitted_ns;
+    uint32_t kind, correlation, context;
+    int32_t device;
+} piece_t;
+
+typedef struct device {
+    const char *no; /* why no hints are made for it */
+    bool known, asked;
+    uint64_t free_bytes; /* at asked_ns */
+    uint64_t asked_ns;
+    uint64_t reserved_bytes; /* in flight then, and admitted since */
+} device_t;
+
+/* A range or a context on its way out, and since when. */
+typedef struct going {
+    bool is_context;
+    uint32_t context; /* 0 = all */
+    uint64_t addr, bytes, when_ns;
+} going_t;
+
+struct um_gate {
+    um_gate_config_t config;
+    device_t device[MAX_DEVICES];
+    piece_t *piece;
+    uint32_t n_pieces;
+    uint32_t failures[UM_HINT_KIND_COUNT]; /* in a row */
+    uint64_t second_ns;                    /* start of the second that in_second counts */
+    uint32_t in_second;
+
+    pthread_mutex_t lock;     /* held while a piece is submitted; guards what follows */
+    going_t going[MAX_GOING]; /* a ring: the latest ones */
+    uint32_t n_going;
+
+    /* read by any thread */
+    _Atomic uint64_t proposed, admitted, applied, failed, cancelled, applied_bytes;
+    _Atomic uint64_t refused[UM_HINT_RESULT_COUNT];
+};
+
+static void count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* ---- devices and their memory ---- */
+
+const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device)
+{
+    /* In order; the first that holds is the reason. */
+    static const struct {
+        uint32_t mask, value;
+        const char *why;
+    } rule[] = {
+        {UM_DEVICE_MANAGED, 0, "the gpu has no managed memory"},
+        {UM_DEVICE_CONCURRENT_MANAGED, 0,
+         "concurrentManagedAccess is 0: the driver takes no prefetches here"},
+        {UM_DEVICE_INTEGRATED, UM_DEVICE_INTEGRATED,
+         "the gpu shares the cpu's memory: nothing has to move"},
+        {UM_DEVICE_HOST_PAGE_TABLES, UM_DEVICE_HOST_PAGE_TABLES,
+         "cpu and gpu share page tables: the hardware moves what is used"},
+    };
+    device_t *entry;
+
+    if (device->device < 0 || device->device >= MAX_DEVICES)
+        return "more gpus than umrt knows to handle";
+    entry = &gate->device[device->device];
+    entry->known = true;
+    entry->no = NULL;
+    for (size_t i = 0; i < sizeof(rule) / sizeof(rule[0]); i++)
+        if ((device->attributes & rule[i].mask) == rule[i].value) {
+            entry->no = rule[i].why;
+            break;
+        }
+    return entry->no;
+}
+
+static uint64_t in_flight_bytes(const um_gate_t *gate, int32_t device)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < gate->n_pieces; i++)
+        if (gate->piece[i].kind == UM_HINT_PREFETCH && gate->piece[i].device == device)
+            bytes += gate->piece[i].bytes;
+    return bytes;
+}
+
+static uint64_t room(um_gate_t *gate, int32_t ordinal, uint32_t context, uint64_t now_ns,
+                     uint64_t max_age_ns)
+{
+    device_t *device = &gate->device[ordinal];
+    uint64_t total, taken;
+
+    if (!device->asked || now_ns - device->asked_ns >= max_age_ns) {
+        uint64_t in_flight = in_flight_bytes(gate, ordinal);
+
+        if (!gate->config.executor->ops->free_bytes(gate->config.executor, context,
+                                                    &device->free_bytes, &total))
+            device->free_bytes = 0;
+        device->asked = true;
+        device->asked_ns = now_ns;
+        device->reserved_bytes = in_flight;
+    }
+    taken = gate->config.headroom_bytes + device->reserved_bytes;
+    return device->free_bytes > taken ? device->free_bytes - taken : 0;
+}
+
+static bool has_room(um_gate_t *gate, int32_t device, uint32_t context, uint64_t bytes,
+                     uint64_t now_ns)
+{
+    return room(gate, device, context, now_ns, ASK_PERIOD_NS) >= bytes ||
+           room(gate, device, context, now_ns, ASK_REFUSING_NS) >= bytes;
+}
+
+uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint64_t now_ns)
+{
+    if (launch->device < 0 || launch->device >= MAX_DEVICES)
+        return 0;
+    return room(gate, launch->device, launch->context, now_ns, ASK_PERIOD_NS);
+}
+
+/* ---- what is in flight ---- */
+
+static void drop(um_gate_t *gate, uint32_t i)
+{
+    gate->piece[i] = gate->piece[--gate->n_pieces];
+    if (gate->config.pending)
+        atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
+}
+
+static void add(um_gate_t *gate, const piece_t *piece)
+{
+    gate->piece[gate->n_pieces++] = *piece;
+    if (gate->config.pending)
+        atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
+}
+
+static void forget_lost(um_gate_t *gate, uint64_t now_ns)
+{
+    for (uint32_t i = gate->n_pieces; i-- > 0;)
+        if (now_ns - gate->piece[i].submitted_ns > FORGET_NS &&
+            now_ns > gate->piece[i].submitted_ns) {
+            count(&gate->cancelled, 1);
+            drop(gate, i);
+        }
+}
+
+static bool on_its_way(const um_gate_t *gate, const um_hint_t *hint)
+{
+    for (uint32_t i = 0; i < gate->n_pieces; i++) {
+        const piece_t *piece = &gate->piece[i];
+
+        if (piece->kind == hint->kind && piece->device == hint->device &&
+            piece->addr <= hint->addr && piece->addr + piece->bytes >= hint->addr + hint->bytes)
+            return true;
+    }
+    return false;
+}
+
+void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome)
+{
+    uint32_t i = 0;
+
+    while (i < gate->n_pieces &&
+           (gate->piece[i].addr != outcome->addr || gate->piece[i].bytes != outcome->bytes ||
+            gate->piece[i].kind != outcome->kind || gate->piece[i].device != outcome->device))
+        i++;
+    if (i == gate->n_pieces)
+        return;
+    drop(gate, i);
+    switch (outcome->result) {
+    case UM_HINT_APPLIED:
+        count(&gate->applied, 1);
+        count(&gate->applied_bytes, outcome->bytes);
+        gate->failures[outcome->kind] = 0;
+        break;
+    case UM_HINT_FAILED:
+        count(&gate->failed, 1);
+        if (++gate->failures[outcome->kind] == MAX_FAILURES)
+            um_log(UM_LOG_WARN,
+                   "%s hints are switched off: the driver refused %u in a row (error %d)",
+                   um_hint_kind_name((um_hint_kind_t)outcome->kind), MAX_FAILURES, outcome->error);
+        break;
+    default:
+        count(&gate->cancelled, 1);
+    }
+}
+
+static bool over(const piece_t *piece, const um_ev_sync_t *sync)
+{
+    switch (sync->kind) {
+    case UM_SYNC_DEVICE:
+        return piece->context == sync->context;
+    case UM_SYNC_STREAM:
+    case UM_SYNC_COPY:
+        return piece->context == sync->context && piece->stream == sync->stream;
+    default:
+        return false;
+    }
+}
+
+void um_gate_sync(um_gate_t *gate, const um_ev_sync_t *sync)
+{
+    uint32_t told = 0;
+
+    for (uint32_t i = 0; i < gate->n_pieces; i++) {
+        const piece_t *piece = &gate->piece[i];
+
+        if (piece->correlation == told || !over(piece, sync))
+            continue;
+        told = piece->correlation;
+        gate->config.executor->ops->cancel_launch(gate->config.executor, told);
+    }
+}
+
+/* ---- going ---- */
+
+static void remember_going(um_gate_t *gate, const going_t *going)
+{
+    pthread_mutex_lock(&gate->lock);
+    gate->going[gate->n_going++ % MAX_GOING] = *going;
+    pthread_mutex_unlock(&gate->lock);
+}
+
+void um_gate_region_going(um_gate_t *gate, uint64_t addr, uint64_t bytes, uint64_t now_ns)
+{
+    remember_going(gate, &(going_t){.addr = addr, .bytes = bytes, .when_ns = now_ns});
+    gate->config.executor->ops->cancel_range(gate->config.executor, addr, bytes);
+}
+
+void um_gate_context_going(um_gate_t *gate, uint32_t context, uint64_t now_ns)
+{
+    remember_going(gate, &(going_t){.is_context = true, .context = context, .when_ns = now_ns});
+    gate->config.executor->ops->cancel_context(gate->config.executor, context);
+}
+
+/* Was what the hint needs on its way out after the launch that it is made for? Under lock. */
+static bool is_going(const um_gate_t *gate, const um_hint_t *hint, uint32_t context,
+                     uint64_t launch_ns)
+{
+    for (uint32_t i = 0; i < gate->n_going && i < MAX_GOING; i++) {
+        const going_t *going = &gate->going[i];
+
+        if (going->when_ns < launch_ns)
+            continue;
+        if (going->is_context
+                ? !going->context || going->context == context
+                : going->addr < hint->addr + hint->bytes && hint->addr < going->addr + going->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the checks ---- */
+
+static bool quota_used_up(um_gate_t *gate, uint64_t now_ns)
+{
+    if (now_ns - gate->second_ns >= 1000000000u) {
+        gate->second_ns = now_ns;
+        gate->in_second = 0;
+    }
+    return gate->n_pieces >= gate->config.max_in_flight ||
+           (gate->config.max_per_second && gate->in_second >= gate->config.max_per_second);
+}
+
+/* What one piece would be refused for, PROPOSED when nothing is against it. */
+static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_ev_launch_t *launch,
+                              uint64_t now_ns)
+{
+    bool to_device = piece->device >= 0;
+
+    if (piece->kind >= UM_HINT_KIND_COUNT || piece->device >= MAX_DEVICES || !piece->region)
+        return UM_HINT_REFUSED_RANGE;
+    if (gate->config.disabled_kinds & 1u << piece->kind)
+        return UM_HINT_REFUSED_DISABLED;
+    if (gate->failures[piece->kind] >= MAX_FAILURES)
+        return UM_HINT_REFUSED_COOLDOWN;
+    if (launch->flags & UM_LAUNCH_CAPTURED)
+        return UM_HINT_REFUSED_CAPTURE;
+    if (piece->device < UM_DEVICE_HOST ||
+        (to_device && (!gate->device[piece->device].known || gate->device[piece->device].no)))
+        return UM_HINT_REFUSED_CAPABILITY;
+    if (on_its_way(gate, piece))
+        return UM_HINT_REFUSED_DUPLICATE;
+    if (quota_used_up(gate, now_ns))
+        return UM_HINT_REFUSED_QUOTA;
+    if (to_device && piece->kind == UM_HINT_PREFETCH &&
+        !has_room(gate, piece->device, launch->context, piece->bytes, now_ns))
+        return UM_HINT_REFUSED_CAPACITY;
+    return UM_HINT_PROPOSED;
+}
+
+static um_hint_result_t submit(um_gate_t *gate, const um_hint_t *hint, const um_ev_launch_t *launch,
+                               uint64_t now_ns)
+{
+    um_executor_t *executor = gate->config.executor;
+    um_hint_result_t result = UM_HINT_PROPOSED;
+    piece_t piece = {.addr = hint->addr,
+                     .bytes = hint->bytes,
+                     .stream = launch->stream,
+                     .submitted_ns = now_ns,
+                     .kind = hint->kind,
+                     .correlation = hint->correlation,
+                     .context = launch->context,
+                     .device = hint->device};
+
+    /* In the table first: the executor may be done before submit returns. */
+    add(gate, &piece);
+    pthread_mutex_lock(&gate->lock);
+    if (is_going(gate, hint, launch->context, now_ns))
+        result = UM_HINT_REFUSED_RANGE;
+    else if (!executor->ops->submit(executor, hint, launch->context))
+        result = UM_HINT_REFUSED_QUOTA;
+    pthread_mutex_unlock(&gate->lock);
+    if (result != UM_HINT_PROPOSED) {
+        drop(gate, gate->n_pieces - 1);
+        return result;
+    }
+    gate->in_second++;
+    if (hint->kind == UM_HINT_PREFETCH && hint->device >= 0)
+        gate->device[hint->device].reserved_bytes += hint->bytes;
+    return result;
+}
+
+/* The end of the piece that starts at addr: whole blocks, as many as a call should have. */
+static uint64_t piece_end(const um_gate_t *gate, uint64_t addr, uint64_t end)
+{
+    uint64_t stop = (addr + gate->config.piece_bytes) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+
+    return stop < end ? stop : end;
+}
+
+uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_ev_launch_t *launch,
+                         uint64_t now_ns)
+{
+    um_hint_t piece = *hint;
+    um_region_t region;
+    uint64_t end = hint->addr + hint->bytes;
+    uint32_t admitted = 0;
+
+    forget_lost(gate, now_ns);
+    piece.region = 0;
+    if (hint->bytes && end > hint->addr &&
+        um_regions_find(gate->config.regions, hint->addr, &region) &&
+        region.family == UM_FAMILY_MANAGED) {
+        piece.region = region.id;
+        if (end > region.addr + region.bytes)
+            end = region.addr + region.bytes;
+    }
+    do {
+        um_hint_result_t result;
+
+        if (piece.region)
+            piece.bytes = piece_end(gate, piece.addr, end) - piece.addr;
+        result = check(gate, &piece, launch, now_ns);
+        if (result == UM_HINT_PROPOSED)
+            result = submit(gate, &piece, launch, now_ns);
+        count(&gate->proposed, 1);
+        if (result == UM_HINT_PROPOSED) {
+            count(&gate->admitted, 1);
+            admitted++;
+        } else {
+            count(&gate->refused[result], 1);
+        }
+        piece.addr += piece.bytes;
+    } while (piece.region && piece.addr < end);
+    return admitted;
+}
+
+/* ---- life ---- */
+
+um_status_t um_gate_new(const um_gate_config_t *config, um_gate_t **out)
+{
+    um_gate_t *gate = calloc(1, sizeof(*gate));
+
+    if (!gate)
+        return UM_ERR_NO_MEMORY;
+    gate->config = *config;
+    if (!gate->config.max_in_flight)
+        gate->config.max_in_flight = MAX_IN_FLIGHT;
+    gate->config.piece_bytes =
+        (config->piece_bytes + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    if (!gate->config.piece_bytes)
+        gate->config.piece_bytes = UM_BLOCK_BYTES;
+    gate->piece = calloc(gate->config.max_in_flight, sizeof(*gate->piece));
+    if (!gate->piece) {
+        free(gate);
+        return UM_ERR_NO_MEMORY;
+    }
+    pthread_mutex_init(&gate->lock, NULL);
+    *out = gate;
+    return UM_OK;
+}
+
+void um_gate_free(um_gate_t *gate)
+{
+    if (!gate)
+        return;
+    pthread_mutex_destroy(&gate->lock);
+    free(gate->piece);
+    free(gate);
+}
+
+void um_gate_stats(const um_gate_t *gate, um_gate_stats_t *out)
+{
+    *out = (um_gate_stats_t){.proposed = atomic_load(&gate->proposed),
+                             .admitted = atomic_load(&gate->admitted),
+                             .applied = atomic_load(&gate->applied),
+                             .failed = atomic_load(&gate->failed),
+                             .cancelled = atomic_load(&gate->cancelled),
+                             .applied_bytes = atomic_load(&gate->applied_bytes)};
+    for (int r = 0; r < UM_HINT_RESULT_COUNT; r++)
+        out->refused[r] = atomic_load(&gate->refused[r]);
+}

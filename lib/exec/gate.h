@@ -1,0 +1,62 @@
+/*
+ * gate.h - every hint passes here: checked, split into pieces, counted, submitted.
+ *
+ * Pieces are what is counted: proposed = admitted + refused, and
+ * admitted = applied + failed + cancelled + still in flight.
+ *
+ * Threads: one (the bus thread) for everything but um_gate_stats, um_gate_region_going and
+ * um_gate_context_going, which any thread may call.
+ */
+#ifndef UM_GATE_H
+#define UM_GATE_H
+
+#include "core/regions.h"
+#include "executor.h"
+
+typedef struct um_gate um_gate_t;
+
+typedef struct um_gate_config {
+    uint64_t headroom_bytes;   /* device memory that is never used */
+    uint64_t piece_bytes;      /* size of one driver call, rounded up to whole blocks */
+    uint32_t max_in_flight;    /* pieces, 0 = 1024 */
+    uint32_t max_per_second;   /* pieces in one second of event time, 0 = no limit */
+    uint32_t disabled_kinds;   /* bit i = um_hint_kind_t i is switched off by the user */
+    _Atomic uint32_t *pending; /* kept equal to the pieces in flight; may be NULL */
+    const um_regions_t *regions;
+    um_executor_t *executor; /* not owned */
+} um_gate_config_t;
+
+um_status_t um_gate_new(const um_gate_config_t *config, um_gate_t **out);
+void um_gate_free(um_gate_t *gate); /* NULL is fine */
+
+/* What a device can do. Returns NULL when hints may be made for it, else why not (static). */
+const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device);
+
+/* Checks a hint made for `launch` piece by piece, front to back, and submits what passes. Returns
+ * the pieces admitted. */
+uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_ev_launch_t *launch,
+                         uint64_t now_ns);
+
+/* What became of a piece, as the executor told it. */
+void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome);
+
+/* The CPU has waited for the GPU: what is still queued for launches that are over comes too late. */
+void um_gate_sync(um_gate_t *gate, const um_ev_sync_t *sync);
+
+/* Bytes that may still be put on the launch's device. */
+uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint64_t now_ns);
+
+/* Nothing of ours is in flight in [addr, addr+bytes) when it returns, and no hint made for a launch
+ * before now_ns gets there any more. Later launches cannot mean the memory that is going. */
+void um_gate_region_going(um_gate_t *gate, uint64_t addr, uint64_t bytes, uint64_t now_ns);
+/* The same for all that runs in a context; 0 = in any. */
+void um_gate_context_going(um_gate_t *gate, uint32_t context, uint64_t now_ns);
+
+typedef struct um_gate_stats {
+    uint64_t proposed, admitted, applied, failed, cancelled; /* pieces */
+    uint64_t refused[UM_HINT_RESULT_COUNT];                  /* by um_hint_result_t */
+    uint64_t applied_bytes;
+} um_gate_stats_t;
+void um_gate_stats(const um_gate_t *gate, um_gate_stats_t *out);
+
+#endif

@@ -1,0 +1,353 @@
+#include "hinter.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "core/log.h"
+#include "view.h"
+
+#define MAX_ADVISORS 16
+#define MAX_RANGES   256 /* regions of one launch; more are left alone */
+#define QUIET_AFTER  4   /* launches in a row that needed nothing */
+
+typedef struct advisor {
+    const um_advisor_ops_t *ops;
+    void *state;
+} advisor_t;
+
+/* What a launch uses of one region: from its lowest pointer into it to the region's end. */
+typedef struct range {
+    uint32_t region;
+    uint64_t addr, end, next; /* next: start of the next stretch */
+    uint32_t admitted;
+    bool declined;
+} range_t;
+
+struct um_hinter {
+    um_hinter_config_t config;
+    um_gate_t *gate;
+    um_residency_t *residency;
+    advisor_t advisor[MAX_ADVISORS];
+    unsigned n_advisors;
+    um_view_t view;
+    range_t range[MAX_RANGES];
+    unsigned quiet;   /* launches in a row that needed nothing */
+    bool cpu_is_busy; /* the last thing heard of the program is that it left a wait */
+
+    /* read by any thread */
+    _Atomic uint64_t hinted_launches, declined;
+    _Atomic(const char *) no_hints;
+    _Atomic bool takes_hints; /* some GPU does */
+};
+
+/* ---- waking ---- */
+
+/* While nothing moves, launches need not wake this thread. */
+static void set_hinting(um_hinter_t *hinter, bool on)
+{
+    on = on && hinter->n_advisors > 0 && (!hinter->no_hints || hinter->takes_hints);
+    if (hinter->config.hinting)
+        atomic_store_explicit(hinter->config.hinting, on, memory_order_relaxed);
+    if (on)
+        hinter->quiet = 0;
+}
+
+/* ---- one launch ---- */
+
+static uint32_t collect(um_hinter_t *hinter, const um_ev_launch_t *launch)
+{
+    uint32_t n = 0;
+
+    for (uint32_t a = 0; a < launch->n_args; a++) {
+        const um_arg_t *arg = &launch->args[a];
+        uint64_t addr, bytes, start;
+        uint32_t i = 0;
+
+        while (i < n && hinter->range[i].region != arg->region)
+            i++;
+        if (i == MAX_RANGES ||
+            !um_residency_region(hinter->residency, arg->region, &addr, &bytes) ||
+            arg->region_offset_bytes >= bytes)
+            continue;
+        start = addr + arg->region_offset_bytes;
+        if (i == n)
+            hinter->range[n++] =
+                (range_t){.region = arg->region, .addr = start, .end = addr + bytes};
+        else if (start < hinter->range[i].addr)
+            hinter->range[i].addr = start;
+    }
+    return n;
+}
+
+/* Asks every advisor about the next stretch of a range. false = the range is done with. */
+static bool decide_stretch(um_hinter_t *hinter, range_t *range)
+{
+    um_view_t *view = &hinter->view;
+    uint64_t stop = (range->next / UM_BLOCK_BYTES * UM_BLOCK_BYTES) + UM_VIEW_STRETCH_BYTES;
+
+    if (range->next >= range->end)
+        return false;
+    if (stop > range->end)
+        stop = range->end;
+    view->stretch = (um_stretch_t){.region = range->region,
+                                   .addr = range->next,
+                                   .bytes = stop - range->next,
+                                   .range_bytes = range->end - range->addr};
+    view->asked = false;
+    range->next = stop;
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        um_hints_t hints = {.gate = hinter->gate,
+                            .view = view,
+                            .who = hinter->advisor[i].ops->name};
+
+        hinter->advisor[i].ops->decide(hinter->advisor[i].state, view, &hints);
+        range->admitted += hints.admitted;
+        range->declined |= hints.declined;
+    }
+    /* Nobody wanted to know about the first stretch: nobody will about the others. */
+    return view->asked && range->next < range->end;
+}
+
+static void on_launch(um_hinter_t *hinter, const um_event_t *event)
+{
+    const um_ev_launch_t *launch = &event->u.launch;
+    uint32_t n = collect(hinter, launch), admitted = 0;
+    bool more = n > 0;
+
+    if (atomic_load(&hinter->no_hints) && !atomic_load(&hinter->takes_hints))
+        return;
+    /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
+    if (!n || (launch->flags & UM_LAUNCH_CAPTURED))
+        return;
+    hinter->view.launch = launch;
+    hinter->view.now_ns = event->time_ns;
+    for (uint32_t i = 0; i < n; i++) {
+        range_t *range = &hinter->range[i];
+
+        range->next = range->addr;
+        um_residency_launch_begin(hinter->residency, range->region, range->addr,
+                                  range->end - range->addr, event->time_ns);
+    }
+    /* The kernel goes through its arguments side by side: so do we. */
+    while (more) {
+        more = false;
+        for (uint32_t i = 0; i < n; i++)
+            more |= decide_stretch(hinter, &hinter->range[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        um_residency_launch_end(hinter->residency, hinter->range[i].region, launch->device,
+                                hinter->range[i].admitted > 0);
+        admitted += hinter->range[i].admitted;
+        if (hinter->range[i].declined)
+            atomic_fetch_add_explicit(&hinter->declined, 1, memory_order_relaxed);
+    }
+    hinter->view.launch = NULL;
+    if (admitted) {
+        atomic_fetch_add_explicit(&hinter->hinted_launches, 1, memory_order_relaxed);
+        set_hinting(hinter, true);
+    } else if (++hinter->quiet == QUIET_AFTER) {
+        set_hinting(hinter, false);
+    }
+}
+
+/* ---- other events ---- */
+
+static void on_device(um_hinter_t *hinter, const um_ev_device_t *device)
+{
+    const char *no = um_gate_device(hinter->gate, device);
+
+    if (!no) {
+        atomic_store(&hinter->takes_hints, true);
+        set_hinting(hinter, true);
+        return;
+    }
+    atomic_store(&hinter->no_hints, no);
+    if (!atomic_load(&hinter->takes_hints))
+        set_hinting(hinter, false);
+    um_log(UM_LOG_INFO, "gpu %d (%s) is only observed: %s", device->device, device->name, no);
+}
+
+static void on_event(void *ctx, const um_event_t *event)
+{
+    um_hinter_t *hinter = ctx;
+
+    if (event->type != UM_EV_ACCESS)
+        for (unsigned i = 0; i < hinter->n_advisors; i++)
+            if (hinter->advisor[i].ops->observe)
+                hinter->advisor[i].ops->observe(hinter->advisor[i].state, event);
+    um_residency_observe(hinter->residency, event);
+    hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit;
+    switch (event->type) {
+    case UM_EV_LAUNCH:
+        on_launch(hinter, event);
+        break;
+    case UM_EV_SYNC:
+        if (event->u.sync.exit)
+            um_gate_sync(hinter->gate, &event->u.sync);
+        break;
+    case UM_EV_HINT:
+        if (strcmp(event->u.hint.who, "app") != 0)
+            um_gate_done(hinter->gate, &event->u.hint);
+        break;
+    case UM_EV_DEVICE:
+        on_device(hinter, &event->u.device);
+        break;
+    case UM_EV_REGION_ALLOC:
+        if (event->u.region_alloc.family == UM_FAMILY_MANAGED)
+            set_hinting(hinter, true);
+        break;
+    case UM_EV_KERNEL:
+        um_view_kernel(&hinter->view, &event->u.kernel);
+        break;
+    default:
+        break;
+    }
+}
+
+/* All that was posted has been seen. The program is in a phase of the CPU: the launch that ends it may
+ * well need something, and at once. */
+static void on_idle(void *ctx)
+{
+    um_hinter_t *hinter = ctx;
+
+    if (!hinter->cpu_is_busy)
+        return;
+    hinter->cpu_is_busy = false;
+    if (hinter->quiet >= QUIET_AFTER) {
+        set_hinting(hinter, true);
+        hinter->quiet = QUIET_AFTER - 1; /* one launch that needs nothing is enough */
+    }
+}
+
+um_sink_t um_hinter_sink(um_hinter_t *hinter)
+{
+    return (um_sink_t){.ctx = hinter, .event = on_event, .idle = on_idle};
+}
+
+/* ---- outcomes; on the executor's threads ---- */
+
+static void on_done(void *ctx, const um_hint_t *hint, um_hint_result_t result, int32_t error,
+                    uint64_t duration_ns)
+{
+    um_hinter_t *hinter = ctx;
+    um_event_t event = {.type = UM_EV_HINT};
+
+    event.u.hint = (um_ev_hint_t){.kind = hint->kind,
+                                  .result = result,
+                                  .addr = hint->addr,
+                                  .bytes = hint->bytes,
+                                  .device = hint->device,
+                                  .region = hint->region,
+                                  .correlation = hint->correlation,
+                                  .error = error,
+                                  .duration_ns = duration_ns,
+                                  .who = hint->who,
+                                  .why = hint->why};
+    hinter->config.post(hinter->config.post_ctx, &event);
+}
+
+/* ---- going ---- */
+
+void um_hinter_region_going(um_hinter_t *hinter, uint64_t addr, uint64_t now_ns)
+{
+    um_region_t region;
+
+    if (um_regions_find(hinter->config.regions, addr, &region) &&
+        region.family == UM_FAMILY_MANAGED)
+        um_gate_region_going(hinter->gate, region.addr, region.bytes, now_ns);
+}
+
+void um_hinter_context_going(um_hinter_t *hinter, uint32_t context, uint64_t now_ns)
+{
+    um_gate_context_going(hinter->gate, context, now_ns);
+}
+
+/* ---- life ---- */
+
+static bool named(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    if (!list || !*list)
+        return true;
+    for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+        at += strspn(at, " ");
+        if (strncmp(at, name, length) == 0 && strchr(", ", at[length]))
+            return true;
+    }
+    return false;
+}
+
+static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
+{
+    advisor_t *advisor = &hinter->advisor[hinter->n_advisors];
+    size_t bytes = ops->state_bytes ? ops->state_bytes : 1;
+
+    if (ops->abi != UM_ADVISOR_ABI || hinter->n_advisors == MAX_ADVISORS)
+        return UM_OK;
+    *advisor = (advisor_t){.ops = ops, .state = calloc(1, bytes)};
+    if (!advisor->state)
+        return UM_ERR_NO_MEMORY;
+    um_advisor_options(ops, advisor->state);
+    if (ops->init && !ops->init(advisor->state)) {
+        free(advisor->state);
+        return UM_OK;
+    }
+    hinter->n_advisors++;
+    return UM_OK;
+}
+
+um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
+{
+    const um_advisor_ops_t *const *table = config->table ? config->table : um_advisor_table;
+    um_hinter_t *hinter = calloc(1, sizeof(*hinter));
+    um_status_t status = UM_ERR_NO_MEMORY;
+
+    if (!hinter)
+        return UM_ERR_NO_MEMORY;
+    hinter->config = *config;
+    hinter->config.gate.regions = config->regions;
+    hinter->config.gate.executor = config->executor;
+    if ((status = um_gate_new(&hinter->config.gate, &hinter->gate)) != UM_OK ||
+        (status = um_residency_new(config->page_tables, &hinter->residency)) != UM_OK)
+        goto fail;
+    hinter->view.gate = hinter->gate;
+    hinter->view.residency = hinter->residency;
+    for (size_t i = 0; table[i]; i++)
+        if (named(config->advisors, table[i]->name) &&
+            (status = add_advisor(hinter, table[i])) != UM_OK)
+            goto fail;
+    config->executor->done = on_done;
+    config->executor->done_ctx = hinter;
+    set_hinting(hinter, true);
+    *out = hinter;
+    return UM_OK;
+fail:
+    um_hinter_free(hinter);
+    return status;
+}
+
+void um_hinter_free(um_hinter_t *hinter)
+{
+    if (!hinter)
+        return;
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        if (hinter->advisor[i].ops->fini)
+            hinter->advisor[i].ops->fini(hinter->advisor[i].state);
+        free(hinter->advisor[i].state);
+    }
+    um_view_fini(&hinter->view);
+    um_residency_free(hinter->residency);
+    um_gate_free(hinter->gate);
+    free(hinter);
+}
+
+void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out)
+{
+    um_gate_stats(hinter->gate, &out->gate);
+    out->hinted_launches = atomic_load(&hinter->hinted_launches);
+    out->declined = atomic_load(&hinter->declined);
+    out->no_hints = atomic_load(&hinter->takes_hints) ? NULL : atomic_load(&hinter->no_hints);
+}

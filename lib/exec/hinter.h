@@ -1,0 +1,47 @@
+/*
+ * hinter.h - the hint loop: events in, hints out.
+ *
+ * A sink of the bus. A LAUNCH is looked at stretch by stretch (um_advisor.h): the model says where the
+ * bytes are, each advisor proposes, the gate checks and the executor acts while the next stretch is
+ * looked at. What became of a hint comes back as a HINT event.
+ *
+ * Threads: the bus thread, but for what is said below.
+ */
+#ifndef UM_HINTER_H
+#define UM_HINTER_H
+
+#include "core/bus.h"
+#include "gate.h"
+#include "model/residency.h"
+
+typedef struct um_hinter um_hinter_t;
+
+typedef struct um_hinter_config {
+    const um_regions_t *regions;
+    um_executor_t *executor;              /* not owned; its `done` is taken over */
+    const um_page_tables_t *page_tables;  /* copied; NULL = cannot be asked */
+    const um_advisor_ops_t *const *table; /* NULL = um_advisor_table */
+    const char *advisors;                 /* comma list of names, NULL or "" = all */
+    um_gate_config_t gate;                /* regions and executor are filled in */
+    um_event_fn post; /* where HINT outcomes go; any thread; they must come back as events */
+    void *post_ctx;
+    _Atomic bool *hinting; /* kept: may a managed launch need a hint at once? may be NULL */
+} um_hinter_config_t;
+
+um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out);
+um_sink_t um_hinter_sink(um_hinter_t *hinter);
+void um_hinter_free(um_hinter_t *hinter); /* NULL is fine; executor stopped, bus stopped */
+
+/* Any thread; see um_gate_region_going and um_gate_context_going. */
+void um_hinter_region_going(um_hinter_t *hinter, uint64_t addr, uint64_t now_ns);
+void um_hinter_context_going(um_hinter_t *hinter, uint32_t context, uint64_t now_ns);
+
+typedef struct um_hinter_stats {
+    um_gate_stats_t gate;
+    uint64_t hinted_launches; /* at least one piece was admitted for them */
+    uint64_t declined;        /* arguments that advisors left alone on purpose */
+    const char *no_hints;     /* why no GPU here takes hints, NULL = one does or none was seen */
+} um_hinter_stats_t;
+void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out); /* any thread */
+
+#endif

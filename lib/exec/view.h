@@ -1,0 +1,43 @@
+/* view.h - what is behind um_view_t and um_hints_t (um_advisor.h), and the advisors' options. */
+#ifndef UM_VIEW_H
+#define UM_VIEW_H
+
+#include "gate.h"
+#include "model/residency.h"
+
+typedef struct um_view_params {
+    uint32_t n;
+    uint32_t *flags;
+} um_view_params_t;
+
+struct um_view {
+    um_gate_t *gate;
+    um_residency_t *residency;
+    const um_ev_launch_t *launch;
+    uint64_t now_ns;
+    um_stretch_t stretch;
+    bool asked; /* an advisor wanted to know where it is */
+    /* parameter flags by kernel id */
+    um_view_params_t *kernel;
+    uint32_t n_kernels;
+};
+
+struct um_hints {
+    um_gate_t *gate;
+    const um_view_t *view;
+    const char *who;
+    uint32_t admitted;
+    bool declined;
+};
+
+void um_view_kernel(um_view_t *view, const um_ev_kernel_t *kernel); /* a definition came by */
+void um_view_fini(um_view_t *view);
+
+/* Fills an advisor's options into its state: defaults, then UMRT_<ADVISOR>_<NAME>. A value that does
+ * not fit is warned about and left at its default. */
+void um_advisor_options(const um_advisor_ops_t *ops, void *state);
+/* The variable that sets an option: UMRT_AHEAD_DENSE_LIMIT. */
+void um_advisor_variable(const um_advisor_ops_t *ops, const um_advisor_option_t *option, char *out,
+                         size_t bytes);
+
+#endif

@@ -1,0 +1,373 @@
+#include "workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define QUEUE   1024u
+#define WAIT_MS 100u           /* a free or a dying context waits at most so long for the driver */
+#define STOP_MS 1000u          /* and the end of the program for a worker */
+#define GONE    64u            /* contexts remembered as gone */
+#define ASKER   UM_WORKERS_MAX /* the call slot of free_bytes */
+
+typedef struct item {
+    um_hint_t hint;
+    uint32_t context;
+    bool cancelled;
+} item_t;
+
+/* Who is inside a driver call, for what. */
+typedef struct call {
+    bool active;
+    uint32_t context;
+    uint64_t addr, bytes;
+} call_t;
+
+typedef struct workers workers_t;
+
+typedef struct worker {
+    workers_t *all;
+    unsigned index;
+    pthread_t thread;
+} worker_t;
+
+struct workers {
+    um_executor_t base;
+    um_workers_calls_t calls;
+    unsigned n, started;
+    worker_t worker[UM_WORKERS_MAX];
+
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t work;  /* something was queued, or stop */
+    pthread_cond_t left;  /* somebody left a driver call or its thread */
+    item_t queue[QUEUE];
+    uint32_t head, count;
+    call_t call[UM_WORKERS_MAX + 1];
+    uint32_t gone[GONE], n_gone; /* a ring: the latest ones */
+    unsigned running;            /* threads not yet at their end */
+    bool stopping, abandoned;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_gone(const workers_t *all, uint32_t context)
+{
+    for (uint32_t i = 0; i < all->n_gone && i < GONE; i++)
+        if (all->gone[i] == context)
+            return true;
+    return false;
+}
+
+/* ---- a worker ---- */
+
+static void enter(workers_t *all, unsigned slot, uint32_t context, uint64_t addr, uint64_t bytes)
+{
+    all->call[slot] = (call_t){.active = true, .context = context, .addr = addr, .bytes = bytes};
+}
+
+static void leave(workers_t *all, unsigned slot)
+{
+    all->call[slot].active = false;
+    pthread_cond_broadcast(&all->left);
+}
+
+/* Takes the next piece out of the queue and deals with it. Called and left with the lock held. */
+static void serve(worker_t *worker)
+{
+    workers_t *all = worker->all;
+    item_t item = all->queue[all->head];
+    um_hint_result_t result = UM_HINT_CANCELLED;
+    uint64_t start = 0, duration = 0;
+    int32_t error = 0;
+
+    all->head = (all->head + 1) % QUEUE;
+    all->count--;
+    if (!item.cancelled && !all->stopping && !is_gone(all, item.context)) {
+        enter(all, worker->index, item.context, item.hint.addr, item.hint.bytes);
+        pthread_mutex_unlock(&all->lock);
+        start = now_ns();
+        error = all->calls.apply(all->calls.ctx, worker->index, item.context, &item.hint);
+        duration = now_ns() - start;
+        result = error ? UM_HINT_FAILED : UM_HINT_APPLIED;
+        pthread_mutex_lock(&all->lock);
+        leave(all, worker->index);
+    }
+    pthread_mutex_unlock(&all->lock);
+    if (all->base.done)
+        all->base.done(all->base.done_ctx, &item.hint, result, error, duration);
+    pthread_mutex_lock(&all->lock);
+}
+
+static void *run(void *arg)
+{
+    worker_t *worker = arg;
+    workers_t *all = worker->all;
+
+    if (all->calls.start)
+        all->calls.start(all->calls.ctx, worker->index);
+    pthread_mutex_lock(&all->lock);
+    for (;;) {
+        while (!all->count && !all->stopping)
+            pthread_cond_wait(&all->work, &all->lock);
+        if (!all->count)
+            break;
+        serve(worker);
+    }
+    all->running--;
+    pthread_cond_broadcast(&all->left);
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+/* With the lock held. Some workers are better than none. */
+static void start_threads(workers_t *all)
+{
+    sigset_t every, before;
+
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &before);
+    while (all->started < all->n) {
+        worker_t *worker = &all->worker[all->started];
+
+        *worker = (worker_t){.all = all, .index = all->started};
+        if (pthread_create(&worker->thread, NULL, run, worker) != 0)
+            break;
+        pthread_setname_np(worker->thread, "umrt-prefetch");
+        all->started++;
+        all->running++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- the executor ---- */
+
+static bool submit(um_executor_t *executor, const um_hint_t *hint, uint32_t context)
+{
+    workers_t *all = (workers_t *)executor;
+    bool taken = false;
+
+    if (all->abandoned)
+        return false;
+    pthread_mutex_lock(&all->lock);
+    if (!all->started && !all->stopping)
+        start_threads(all);
+    if (all->running && !all->stopping && all->count < QUEUE) {
+        all->queue[(all->head + all->count++) % QUEUE] =
+            (item_t){.hint = *hint, .context = context};
+        taken = true;
+        pthread_cond_signal(&all->work);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return taken;
+}
+
+static bool in_range(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
+                     uint64_t bytes)
+{
+    const call_t *range = key;
+
+    (void)context;
+    (void)correlation;
+    return addr < range->addr + range->bytes && range->addr < addr + bytes;
+}
+
+static bool in_context(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
+                       uint64_t bytes)
+{
+    (void)correlation;
+    (void)addr;
+    (void)bytes;
+    return !*(const uint32_t *)key || context == *(const uint32_t *)key;
+}
+
+static bool of_launch(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
+                      uint64_t bytes)
+{
+    (void)context;
+    (void)addr;
+    (void)bytes;
+    return correlation == *(const uint32_t *)key;
+}
+
+typedef bool (*match_fn)(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
+                         uint64_t bytes);
+
+/* What is queued stays in its place, marked: its worker reports it. With the lock held. */
+static void cancel_queued(workers_t *all, match_fn match, const void *key)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        item_t *item = &all->queue[(all->head + i) % QUEUE];
+
+        if (match(key, item->context, item->hint.correlation, item->hint.addr, item->hint.bytes))
+            item->cancelled = true;
+    }
+}
+
+static bool is_called(const workers_t *all, match_fn match, const void *key)
+{
+    for (unsigned i = 0; i <= UM_WORKERS_MAX; i++)
+        if (all->call[i].active &&
+            match(key, all->call[i].context, 0, all->call[i].addr, all->call[i].bytes))
+            return true;
+    return false;
+}
+
+static struct timespec deadline(unsigned ms)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    t.tv_sec += (time_t)(ms / 1000) + t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+/* With the lock held, which it gives up meanwhile. */
+static void wait_for_calls(workers_t *all, match_fn match, const void *key)
+{
+    struct timespec end = deadline(WAIT_MS);
+
+    while (is_called(all, match, key) &&
+           pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT)
+        ;
+}
+
+static void cancel_range(um_executor_t *executor, uint64_t addr, uint64_t bytes)
+{
+    workers_t *all = (workers_t *)executor;
+    call_t range = {.addr = addr, .bytes = bytes};
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    cancel_queued(all, in_range, &range);
+    wait_for_calls(all, in_range, &range);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void cancel_context(um_executor_t *executor, uint32_t context)
+{
+    workers_t *all = (workers_t *)executor;
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    if (context && !is_gone(all, context))
+        all->gone[all->n_gone++ % GONE] = context;
+    cancel_queued(all, in_context, &context);
+    wait_for_calls(all, in_context, &context);
+    pthread_mutex_unlock(&all->lock);
+    if (all->calls.context_gone)
+        all->calls.context_gone(all->calls.ctx, context);
+}
+
+static void cancel_launch(um_executor_t *executor, uint32_t correlation)
+{
+    workers_t *all = (workers_t *)executor;
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    cancel_queued(all, of_launch, &correlation);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
+{
+    workers_t *all = (workers_t *)executor;
+    bool known = false;
+
+    if (all->abandoned)
+        return false;
+    pthread_mutex_lock(&all->lock);
+    if (!all->stopping && !is_gone(all, context)) {
+        enter(all, ASKER, context, 0, 0);
+        pthread_mutex_unlock(&all->lock);
+        known = all->calls.free_bytes(all->calls.ctx, context, free, total);
+        pthread_mutex_lock(&all->lock);
+        leave(all, ASKER);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return known;
+}
+
+static void stop(um_executor_t *executor)
+{
+    workers_t *all = (workers_t *)executor;
+    struct timespec end = deadline(STOP_MS);
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    all->stopping = true;
+    pthread_cond_broadcast(&all->work);
+    while (all->running && pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT)
+        ;
+    /* A worker that is stuck in the driver is left there: the program wants to end. */
+    for (unsigned i = 0; i < all->started && !all->running; i++)
+        pthread_join(all->worker[i].thread, NULL);
+    if (!all->running)
+        all->started = 0;
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void abandon(um_executor_t *executor)
+{
+    ((workers_t *)executor)->abandoned = true;
+}
+
+static void release(um_executor_t *executor)
+{
+    workers_t *all = (workers_t *)executor;
+
+    if (all->running)
+        return; /* leaked on purpose: a thread is still inside */
+    if (all->calls.release)
+        all->calls.release(all->calls.ctx);
+    pthread_cond_destroy(&all->left);
+    pthread_cond_destroy(&all->work);
+    pthread_mutex_destroy(&all->lock);
+    free(all);
+}
+
+um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers, um_executor_t **out)
+{
+    static const um_executor_ops_t ops = {.name = "workers",
+                                          .submit = submit,
+                                          .cancel_range = cancel_range,
+                                          .cancel_context = cancel_context,
+                                          .cancel_launch = cancel_launch,
+                                          .free_bytes = free_bytes,
+                                          .stop = stop,
+                                          .abandon = abandon,
+                                          .free = release};
+    workers_t *all;
+    pthread_condattr_t monotonic;
+
+    if (!n_workers || n_workers > UM_WORKERS_MAX)
+        return UM_ERR_INVALID;
+    all = calloc(1, sizeof(*all));
+    if (!all)
+        return UM_ERR_NO_MEMORY;
+    all->base.ops = &ops;
+    all->calls = *calls;
+    all->n = n_workers;
+    pthread_mutex_init(&all->lock, NULL);
+    pthread_cond_init(&all->work, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&all->left, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = &all->base;
+    return UM_OK;
+}

@@ -1,0 +1,48 @@
+# bash completion for umrt                                                    -*- shell-script -*-
+
+_umrt_flags() { # the long flags that a subcommand's help lists
+    "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | grep '^ ' | grep -oE -- '--[a-z][a-z-]*=?' | sort -u
+}
+
+_umrt_words() {
+    mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+}
+
+_umrt() {
+    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i commands
+    COMPREPLY=()
+
+    if ((COMP_CWORD == 1)) || { ((COMP_CWORD == 2)) && [[ $command == help ]]; }; then
+        commands=$("${COMP_WORDS[0]}" help 2>/dev/null | awk '/^  [a-z]/ { print $1 }')
+        _umrt_words "$commands" "$cur"
+        return
+    fi
+    if [[ $command == run || $command == record ]]; then
+        # After the program's name its own completion goes on.
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            case ${COMP_WORDS[i]} in
+            -o | -m) ((i++)) ;;
+            --) ((i++)); break ;;
+            -*) [[ ${COMP_WORDS[i + 1]} == "=" ]] && ((i += 2)) ;;
+            *) break ;;
+            esac
+        done
+        if ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
+            _command_offset "$i"
+            return
+        fi
+        if [[ $cur != -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur")
+            return
+        fi
+    fi
+    if [[ $cur == -* ]]; then
+        _umrt_words "$(_umrt_flags "$command")" "$cur"
+    else
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+}
+
+complete -F _umrt umrt
