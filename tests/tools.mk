@@ -1,15 +1,15 @@
 # tests of the umrt command
-check_PROGRAMS += tests/unit/note
+check_PROGRAMS += tests/unit/note tests/unit/say
 tests_unit_note_SOURCES = tests/unit/note.c
+tests_unit_say_SOURCES = tests/unit/say.c tools/say.c
+
+dist_check_SCRIPTS += tests/cli/usage.sh tests/cli/launch.sh tests/cli/record.sh tests/cli/info.sh \
+	tests/cli/bad_input.sh tests/cli/completion.sh
 
 # Helpers of the scripts, not tests themselves.
+EXTRA_DIST += tests/cli/tap.sh
 noinst_PROGRAMS += tests/cli/sample tests/cli/inject
 tests_cli_sample_SOURCES = tests/cli/sample.c
 tests_cli_sample_LDADD = libumcore.la
 tests_cli_inject_SOURCES = tests/cli/inject.c
 tests_cli_inject_LDADD = -ldl
-EXTRA_DIST += tests/cli/tap.sh
-dist_check_SCRIPTS += tests/cli/usage.sh tests/cli/launch.sh tests/cli/record.sh tests/cli/info.sh \
-	tests/cli/bad_input.sh
-check_PROGRAMS += tests/unit/say
-tests_unit_say_SOURCES = tests/unit/say.c tools/say.c

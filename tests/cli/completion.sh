@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# What bash offers after umrt: the subcommands and flags that this build has, without a list of its own.
+# shellcheck source=tests/cli/tap.sh
+. "$UM_SRCDIR/tests/cli/tap.sh"
+# shellcheck source=tools/umrt.bash
+. "$UM_SRCDIR/tools/umrt.bash"
+
+# offers WANTED WORD...: with the last word being typed, WANTED is among the completions.
+offers() {
+    local want=$1
+    shift
+    COMP_WORDS=("$umrt" "$@")
+    COMP_CWORD=$#
+    COMPREPLY=()
+    _umrt 2>/dev/null
+    printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -- "$want" || { echo "offered: ${COMPREPLY[*]}"; return 1; }
+}
+offers_nothing_else() {
+    offers "$@" || return 1
+    [ ${#COMPREPLY[@]} = 1 ] || { echo "offered: ${COMPREPLY[*]}"; return 1; }
+}
+
+touch trace.umt
+ok "a subcommand" offers_nothing_else record rec
+ok "a subcommand to get help for" offers_nothing_else info help inf
+ok "a setting" offers_nothing_else --piece-bytes= record --piec
+ok "a flag of its own" offers --output= record --
+ok "a flag of another subcommand" offers_nothing_else --type= dump --t
+ok "a file" offers trace.umt info tr
+ok "a program" offers printf record print
+ok "a program after the flags" offers printf record -o t.umt --quiet print
+finish
