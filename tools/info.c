@@ -160,35 +160,42 @@ static json_t *machine(void)
 
 /* ---- settings ---------------------------------------------------------------------------------- */
 
+/* The runtime's settings in force, by name. */
 static void take_setting(void *ctx, const um_event_t *event)
 {
-    const um_ev_option_t *e = &event->u.option;
-    char range[64], variable[128], value[4096];
-
-    for (const um_option_t *o = um_option_table; o->name != NULL; o++) {
-        if (event->type != UM_EV_OPTION || strcmp(o->name, e->name) != 0)
-            continue;
-        um_option_range(o, range, sizeof range);
-        um_option_value(o, e->value, value, sizeof value);
-        um_option_variable(o->name, variable, sizeof variable);
-        json_array_append_new(json_object_get(ctx, "settings"),
-                              json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:s}", "name", o->name,
-                                        "variable", variable, "value", um_info_text(value),
-                                        "source", e->source, "default", o->fallback, "range", range,
-                                        "doc", o->doc));
-    }
+    json_object_set_new(ctx, event->u.option.name,
+                        json_pack("[o, s]", um_info_text(event->u.option.value),
+                                  event->u.option.source));
 }
 
 static json_t *config(void)
 {
     json_t *root =
         json_pack("{s:s, s:i, s:[]}", "schema", "umrt-config", "schema_version", 1, "settings");
+    json_t *in_force = json_object();
     um_settings_t settings;
+    size_t n;
+    const um_setting_t *table = um_setting_table(&n);
 
     if (root == NULL || um_settings_load(&settings) != UM_OK)
         return NULL;
-    um_settings_each(&settings, take_setting, root);
+    um_settings_each(&settings, take_setting, in_force);
     um_settings_free(&settings);
+    for (const um_setting_t *s = table; s < table + n; s++) {
+        const char *value = getenv(s->variable), *source = "environment";
+        char text[4096];
+
+        if (json_unpack(json_object_get(in_force, s->name), "[s, s]", &value, &source) != 0 &&
+            (value == NULL || !s->valid(s, value)))
+            value = s->fallback, source = "default"; /* an advisor's own: environment or default */
+        um_setting_text(s, value, text, sizeof text);
+        json_array_append_new(json_object_get(root, "settings"),
+                              json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:s}", "name", s->name,
+                                        "variable", s->variable, "value", um_info_text(text),
+                                        "source", source, "default", s->fallback, "range", s->range,
+                                        "doc", s->doc));
+    }
+    json_decref(in_force);
     return root;
 }
 
@@ -196,7 +203,7 @@ static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
 
-    return text != NULL && text[0] != '\0' ? text : "none";
+    return text != NULL && text[0] != '\0' ? text : "\"\"";
 }
 
 static void config_text(const json_t *root)

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "um_advisor.h"
 #include "um_tools.h"
 
 #define FIRST_SETTING 256 /* vals of getopt_long: settings come after every letter */
+#define MOST_SETTINGS 128
+
+/* ---- the settings ------------------------------------------------------------------------------ */
 
 static void bytes_text(uint64_t bytes, char *buffer, size_t size)
 {
@@ -18,41 +22,106 @@ static void bytes_text(uint64_t bytes, char *buffer, size_t size)
     snprintf(buffer, size, "%" PRIu64 "%s", bytes, unit[u]);
 }
 
-void um_option_range(const um_option_t *option, char *buffer, size_t bytes)
+static void range_text(uint64_t min, uint64_t max, bool is_bytes, char *buffer, size_t size)
 {
     char low[32], high[32];
 
-    switch (option->type) {
-    case UM_OPTION_BOOL:
-        snprintf(buffer, bytes, "on or off");
-        return;
-    case UM_OPTION_UINT:
-        snprintf(buffer, bytes, "%" PRIu64 " to %" PRIu64, option->min, option->max);
-        return;
-    case UM_OPTION_BYTES:
-        bytes_text(option->min, low, sizeof low);
-        bytes_text(option->max, high, sizeof high);
-        snprintf(buffer, bytes, "%s to %s", low, high);
-        return;
-    case UM_OPTION_MODE:
-        snprintf(buffer, bytes, "off, observe, record or hint");
-        return;
-    case UM_OPTION_STRING:
-        snprintf(buffer, bytes, "text");
-        return;
+    if (is_bytes) {
+        bytes_text(min, low, sizeof low);
+        bytes_text(max, high, sizeof high);
+    } else {
+        snprintf(low, sizeof low, "%" PRIu64, min);
+        snprintf(high, sizeof high, "%" PRIu64, max);
     }
-    buffer[0] = '\0';
+    if (max == UINT64_MAX)
+        snprintf(buffer, size, "%s or more", low);
+    else
+        snprintf(buffer, size, "%s to %s", low, high);
 }
 
-void um_option_value(const um_option_t *option, const char *value, char *buffer, size_t size)
+static bool option_valid(const um_setting_t *setting, const char *value)
+{
+    um_settings_t scratch = {0};
+    um_status_t status = um_settings_set(&scratch, setting->name, value, "command line");
+
+    um_settings_free(&scratch);
+    return status == UM_OK;
+}
+
+static um_setting_t from_option(const um_option_t *option)
+{
+    static const char *const range[] = {
+        [UM_OPTION_BOOL] = "on or off",
+        [UM_OPTION_STRING] = "text",
+        [UM_OPTION_MODE] = "off, observe, record or hint",
+    };
+    um_setting_t s = {.doc = option->doc, .valid = option_valid};
+
+    s.is_bytes = option->type == UM_OPTION_BYTES;
+    snprintf(s.name, sizeof s.name, "%s", option->name);
+    snprintf(s.fallback, sizeof s.fallback, "%s", option->fallback);
+    if (s.is_bytes || option->type == UM_OPTION_UINT)
+        range_text(option->min, option->max, s.is_bytes, s.range, sizeof s.range);
+    else
+        snprintf(s.range, sizeof s.range, "%s", range[option->type]);
+    um_option_variable(s.name, s.variable, sizeof s.variable);
+    return s;
+}
+
+static bool advisor_valid(const um_setting_t *setting, const char *value)
+{
+    uint64_t number;
+
+    return um_parse_bytes(value, &number) && number >= setting->min && number <= setting->max;
+}
+
+static um_setting_t from_advisor(const um_advisor_ops_t *advisor, const um_advisor_option_t *option)
+{
+    um_setting_t s = {.doc = option->doc,
+                      .valid = advisor_valid,
+                      .is_bytes = true,
+                      .min = option->min,
+                      .max = option->max};
+
+    snprintf(s.name, sizeof s.name, "%s-%s", advisor->name, option->name);
+    for (char *c = s.name; *c != '\0'; c++)
+        if (*c == '_')
+            *c = '-';
+    bytes_text(option->fallback, s.fallback, sizeof s.fallback);
+    range_text(s.min, s.max, true, s.range, sizeof s.range);
+    um_option_variable(s.name, s.variable, sizeof s.variable);
+    return s;
+}
+
+const um_setting_t *um_setting_table(size_t *n)
+{
+    static um_setting_t table[MOST_SETTINGS];
+    static size_t count;
+
+    *n = count;
+    if (count > 0)
+        return table;
+    for (const um_option_t *o = um_option_table; count < MOST_SETTINGS && o->name != NULL; o++)
+        table[count++] = from_option(o);
+    for (const um_advisor_ops_t *const *a = um_advisor_table; *a != NULL; a++)
+        for (const um_advisor_option_t *o = (*a)->options; o != NULL && o->name != NULL; o++)
+            if (count < MOST_SETTINGS)
+                table[count++] = from_advisor(*a, o);
+    *n = count;
+    return table;
+}
+
+void um_setting_text(const um_setting_t *setting, const char *value, char *buffer, size_t size)
 {
     uint64_t bytes;
 
-    if (option->type == UM_OPTION_BYTES && um_parse_bytes(value, &bytes))
+    if (setting->is_bytes && um_parse_bytes(value, &bytes))
         bytes_text(bytes, buffer, size);
     else
         snprintf(buffer, size, "%s", value);
 }
+
+/* ---- as flags ---------------------------------------------------------------------------------- */
 
 static bool listed(const char *name, const char *const *names)
 {
@@ -64,55 +133,46 @@ static bool listed(const char *name, const char *const *names)
 
 static void help(const um_flags_t *flags)
 {
+    size_t n;
+    const um_setting_t *table = um_setting_table(&n);
+
     fputs(flags->usage, stdout);
     puts("\nsettings (each also as an environment variable, --piece-bytes as UMRT_PIECE_BYTES):");
-    for (const um_option_t *o = um_option_table; o->name != NULL; o++) {
-        char range[64];
-
-        if (listed(o->name, flags->own_settings))
-            continue;
-        um_option_range(o, range, sizeof range);
-        printf("  --%s=VALUE\n      %s (%s; default %s)\n", o->name, o->doc, range,
-               o->fallback != NULL && o->fallback[0] != '\0' ? o->fallback : "none");
-    }
+    for (const um_setting_t *s = table; s < table + n; s++)
+        if (!listed(s->name, flags->own_settings))
+            printf("  --%s=VALUE\n      %s (%s; default %s)\n", s->name, s->doc, s->range,
+                   s->fallback[0] != '\0' ? s->fallback : "\"\"");
 }
 
 /* Own flags first, then the settings. */
 static struct option *long_flags(const um_flags_t *flags)
 {
-    size_t n = 0;
+    size_t n_settings, n = 0;
+    const um_setting_t *table = um_setting_table(&n_settings);
     struct option *list;
 
-    for (const struct option *own = flags->own; own->name != NULL; own++)
+    while (flags->own[n].name != NULL)
         n++;
-    for (const um_option_t *o = um_option_table; o->name != NULL; o++)
-        n++;
-    list = calloc(n + 1, sizeof *list);
+    list = calloc(n + n_settings + 1, sizeof *list);
     if (list == NULL)
         return NULL;
-    n = 0;
-    for (const struct option *own = flags->own; own->name != NULL; own++)
-        list[n++] = *own;
-    for (const um_option_t *o = um_option_table; o->name != NULL; o++)
-        if (!listed(o->name, flags->own_settings))
-            list[n++] = (struct option){o->name, required_argument, NULL,
-                                        FIRST_SETTING + (int)(o - um_option_table)};
+    memcpy(list, flags->own, n * sizeof *list);
+    for (size_t i = 0; i < n_settings; i++)
+        if (!listed(table[i].name, flags->own_settings))
+            list[n++] =
+                (struct option){table[i].name, required_argument, NULL, FIRST_SETTING + (int)i};
     return list;
 }
 
-static int take_setting(const um_flags_t *flags, const um_option_t *option, const char *value)
+static int take_setting(const um_flags_t *flags, size_t i, const char *value)
 {
-    um_settings_t scratch = {0};
-    um_status_t status = um_settings_set(&scratch, option->name, value, "command line");
-    char variable[128], range[64];
+    size_t n;
+    const um_setting_t *setting = um_setting_table(&n) + i;
 
-    um_settings_free(&scratch);
-    if (status != UM_OK) {
-        um_option_range(option, range, sizeof range);
-        return um_say_usage(flags->command, "--%s: '%s' is not %s", option->name, value, range);
-    }
-    um_option_variable(option->name, variable, sizeof variable);
-    setenv(variable, value, 1);
+    if (!setting->valid(setting, value))
+        return um_say_usage(flags->command, "--%s: '%s' is not %s", setting->name, value,
+                            setting->range);
+    setenv(setting->variable, value, 1);
     return UM_EXIT_OK;
 }
 
@@ -157,7 +217,7 @@ int um_flags_parse(const um_flags_t *flags, int argc, char **argv, int *first)
         if (val == '?' || val == ':')
             status = bad_flag(flags, list, val, argv);
         else if (val >= FIRST_SETTING)
-            status = take_setting(flags, &um_option_table[val - FIRST_SETTING], optarg);
+            status = take_setting(flags, (size_t)(val - FIRST_SETTING), optarg);
         else
             status = flags->take(flags->ctx, val, optarg);
     }

@@ -32,6 +32,8 @@ ok "--config: says so" prints '^UMRT_PIECE_BYTES = 16M +\(environment\)$'
 printf 'workers = 3\n' >umrt.conf
 ok "--config: from a file" gives 0 env UMRT_CONFIG=umrt.conf "$umrt" info --config
 ok "--config: says so too" prints '^UMRT_WORKERS = 3 +\(file\)$'
+ok "--config: an advisor's setting" gives 0 env UMRT_AHEAD_MIN=1M "$umrt" info --config
+ok "--config: with its value and source" prints '^UMRT_AHEAD_MIN = 1M +\(environment\)$'
 ok "--config --json: 0" gives 0 "$umrt" info --config --json
 ok "--config --json: every setting has all of it" json \
     'len(d["settings"]) > 10 and all({"name", "variable", "value", "source", "default", "range", "doc"} <= set(s) and s["doc"] for s in d["settings"])'

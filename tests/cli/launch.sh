@@ -126,6 +126,9 @@ for command in run record; do
         sees UMRT_PIECE_BYTES 16M "$umrt" $command -q --piece-bytes=16M --
     ok "$command: a setting with its value apart" \
         sees UMRT_WORKERS 3 "$umrt" $command -q --workers 3 --
+    ok "$command: an advisor's setting is handed on" \
+        sees UMRT_AHEAD_DENSE_LIMIT 3G "$umrt" $command -q --ahead-dense-limit=3G --
+    ok "$command: an advisor's setting is checked, too" gives 2 "$umrt" $command --ahead-min=few -- true
     ok "$command: a wrong value is refused before the program runs" \
         gives 2 "$umrt" $command --workers=many -- sh -c 'echo ran'
     ok "$command: naming it" says "^umrt: $command: --workers: 'many' is not "
