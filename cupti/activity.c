@@ -290,6 +290,13 @@ void um_activity_context(void)
                    result == CUPTI_SUCCESS ? "on" : um_cupti_sentence(result));
 }
 
+static void um_drain_wake_up(void)
+{
+    pthread_mutex_lock(&um_drain_lock);
+    pthread_cond_signal(&um_drain_wake);
+    pthread_mutex_unlock(&um_drain_lock);
+}
+
 void um_activity_managed(void)
 {
     int off = UM_OFF;
@@ -298,9 +305,7 @@ void um_activity_managed(void)
         return;
     if (!um_busy) {
         um_busy = true;
-        pthread_mutex_lock(&um_drain_lock);
-        pthread_cond_signal(&um_drain_wake);
-        pthread_mutex_unlock(&um_drain_lock);
+        um_drain_wake_up();
     }
     if (um_kernel_records == UM_OFF && um_live.runtime->settings.kernel_times &&
         um_live.cupti->activity_enable &&
@@ -320,8 +325,10 @@ void um_activity_kick(CUcontext context)
     if (!um_live.record)
         return;
     um_live.want_context = context == NULL;
-    if (context)
-        um_kick_context = context;
+    if (!context)
+        return;
+    um_kick_context = context;
+    um_drain_wake_up();
 }
 
 /* On the drain thread. The allocation is kept: freeing it would wait for the program's kernels. */
@@ -359,7 +366,7 @@ static void um_drain_wait(void)
         t.tv_nsec -= 1000000000L;
     }
     pthread_mutex_lock(&um_drain_lock);
-    if (!um_stopping && !um_busy)
+    if (!um_stopping && !um_busy && !um_kick_context)
         pthread_cond_timedwait(&um_drain_wake, &um_drain_lock, &t);
     pthread_mutex_unlock(&um_drain_lock);
 }

@@ -383,7 +383,7 @@ static void um_on_sync(const CUpti_CallbackData *info, const um_call_t *call)
         .context = info->contextUid,
         .stream = um_call_stream(info, call),
     };
-    um_live_post(&event, false);
+    um_live_post(&event, event.u.sync.exit && um_live.runtime->hints_pending != 0);
 }
 
 static void um_on_capture(const CUpti_CallbackData *info, const um_call_t *call)

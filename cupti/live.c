@@ -64,16 +64,3 @@ int32_t um_live_device(uint32_t context)
     um_live_context_is_on(context, device);
     return device;
 }
-
-/* Until the hint loop has its doors. */
-__attribute__((weak)) void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr)
-{
-    (void)runtime;
-    (void)addr;
-}
-
-__attribute__((weak)) void um_runtime_context_going(um_runtime_t *runtime, uint32_t context)
-{
-    (void)runtime;
-    (void)context;
-}

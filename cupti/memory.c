@@ -61,8 +61,10 @@ void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call)
     bool managed = call->what == UM_ALLOC_MANAGED || call->what == UM_ALLOC_STATIC;
 
     if (um_entering(info)) {
-        if (managed)
+        if (managed) { /* where no call that makes a context was seen */
+            um_backend_tell_devices();
             um_activity_context();
+        }
         return;
     }
     if (um_result(info) != CUDA_SUCCESS)
