@@ -15,3 +15,4 @@ umrt_LDADD = libumtool.la libumcore.la $(JANSSON_LIBS)
 dist_man1_MANS = %D%/umrt.1
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = %D%/umrt.bash
+umrt_SOURCES += %D%/report.c

@@ -21,6 +21,7 @@ static const um_cmd_t commands[] = {
     {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},
     {"dump", "the events of a trace as text, for scripts", um_cmd_dump},
     {"help", "say what a subcommand does: umrt help SUBCOMMAND", cmd_help},
+    {"report", "say what managed memory cost a program, and what to do about it", um_cmd_report},
     {"version", "print the version", cmd_version},
     {NULL, NULL, NULL},
 };
