@@ -6,7 +6,7 @@ umrt_SOURCES += %D%/say.c %D%/input.c %D%/locate.c
 umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %D%/options.h
 umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
 umrt_SOURCES += %D%/dump.c
-umrt_SOURCES += %D%/import.c
+umrt_SOURCES += %D%/import.c %D%/report.c
 
 umrt_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DUM_LIBDIR=\"$(libdir)\" \
 	-DUM_LIBDIR_BESIDE=\"../$(notdir $(libdir))\"
@@ -15,4 +15,3 @@ umrt_LDADD = libumtool.la libumcore.la $(JANSSON_LIBS)
 dist_man1_MANS = %D%/umrt.1
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = %D%/umrt.bash
-umrt_SOURCES += %D%/report.c
