@@ -154,12 +154,18 @@ um_decode_result_t um_decode_counter(um_counter_layout_t layout, const void *rec
     case 8: /* ..._DTOD */
         timed = true;
         out->type = UM_EV_MIGRATE;
+        /* The kind says which end is the CPU: its id is 0xFFFFFFFF from some drivers, but 0, as GPU
+         * 0's, from others (580.159 with CUPTI 13.0 on an H200). */
         out->u.migrate = (um_ev_migrate_t){
             .addr = r.address,
             .bytes = r.value,
             .duration_ns = duration,
-            .src = um_processor(r.src),
-            .dst = um_processor(r.dst),
+            .src = r.counter == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD
+                       ? UM_DEVICE_HOST
+                       : um_processor(r.src),
+            .dst = r.counter == CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH
+                       ? UM_DEVICE_HOST
+                       : um_processor(r.dst),
             .cause = r.flags <= UM_CAUSE_ACCESS_COUNTERS ? r.flags : UM_CAUSE_UNKNOWN,
         };
         break;
