@@ -4,7 +4,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_VALUE_BYTES = 16 << 20 };
+/* Steps of SQLite's machine: a pass over a row takes about 40 and there are about ten passes; a row is at
+ * least 15 bytes long. */
+enum {
+    MAX_VALUE_BYTES = 16 << 20,
+    STEPS_A_CALL = 100000,
+    STEPS_A_BYTE = 500,
+    STEPS_MORE = 10000000
+};
 
 /* Whether PATH-wal or PATH-journal holds something that belongs to the database. */
 static bool has_companion(const char *path, const char *suffix)
@@ -36,7 +43,30 @@ static char *uri_of(const char *path, bool immutable)
     return sqlite3_str_finish(uri);
 }
 
-void um_import_distrust(sqlite3 *db)
+static int64_t pragma(sqlite3 *db, const char *query)
+{
+    sqlite3_stmt *stmt = NULL;
+    int64_t value = 0;
+
+    if (sqlite3_prepare_v2(db, query, -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        value = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    return value;
+}
+
+/* Called every STEPS_A_CALL steps; not 0 stops the statement. */
+static int spend(void *ctx)
+{
+    um_import_t *im = ctx;
+
+    if (im->steps_left <= STEPS_A_CALL)
+        return 1;
+    im->steps_left -= STEPS_A_CALL;
+    return 0;
+}
+
+void um_import_distrust(um_import_t *im, sqlite3 *db)
 {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -45,6 +75,21 @@ void um_import_distrust(sqlite3 *db)
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES);
     sqlite3_exec(db, "PRAGMA cell_size_check = 1; PRAGMA mmap_size = 0; PRAGMA temp_store = 1",
                  NULL, NULL, NULL);
+    im->steps_left = STEPS_MORE + STEPS_A_BYTE * pragma(db, "PRAGMA page_count") *
+                                      pragma(db, "PRAGMA page_size");
+    sqlite3_progress_handler(db, STEPS_A_CALL, spend, im);
+}
+
+/* SQLite takes what is missing of the last page for zeros. */
+static um_status_t check_size(um_import_t *im, sqlite3 *db)
+{
+    int64_t bytes = pragma(db, "PRAGMA page_count") * pragma(db, "PRAGMA page_size");
+    struct stat st;
+
+    if (stat(im->path, &st) != 0 || st.st_size >= bytes)
+        return UM_OK;
+    return um_import_fail(im, UM_ERR_TRUNCATED, "cut off: %lld of %lld bytes",
+                          (long long)st.st_size, (long long)bytes);
 }
 
 um_status_t um_import_open_sqlite(um_import_t *im, sqlite3 **out)
@@ -62,11 +107,11 @@ um_status_t um_import_open_sqlite(um_import_t *im, sqlite3 **out)
     sqlite3_free(uri);
     *out = db;
     if (result == SQLITE_OK) {
-        um_import_distrust(db);
+        um_import_distrust(im, db);
         result = sqlite3_exec(db, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
     }
     if (result == SQLITE_OK)
-        return UM_OK;
+        return immutable ? check_size(im, db) : UM_OK;
     if (!immutable && result != SQLITE_CORRUPT && result != SQLITE_NOTADB)
         return um_import_fail(
             im, UM_ERR_IO,

@@ -19,6 +19,7 @@ typedef struct um_import {
     size_t error_bytes;
     uint64_t now_ns;    /* time of the last event: none goes below it */
     um_status_t status; /* first failure inside a helper (UM_ERR_NO_MEMORY), else UM_OK */
+    int64_t steps_left; /* of SQLite's machine: import_open.h */
     uint32_t n_kernels;
     uint32_t n_regions;
     void *kernels;    /* tsearch tree by name */

@@ -4,17 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool um_sql_has_table(um_sql_t *sql, const char *table)
-{
-    return um_sql_number(sql, 0, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '%s'",
-                         table) == 1;
-}
-
 bool um_sql_has_column(um_sql_t *sql, const char *table, const char *column)
 {
-    return um_sql_number(sql, 0,
-                         "SELECT 1 FROM pragma_table_info('%s') WHERE name = '%s' COLLATE NOCASE",
-                         table, column) == 1;
+    return sqlite3_table_column_metadata(sql->db, "main", table, column, NULL, NULL, NULL, NULL,
+                                         NULL) == SQLITE_OK;
+}
+
+bool um_sql_has_table(um_sql_t *sql, const char *table)
+{
+    return um_sql_has_column(sql, table, NULL);
 }
 
 static sqlite3_stmt *prepare(um_sql_t *sql, const char *format, va_list args)
@@ -169,6 +167,10 @@ static um_status_t advance(um_sql_t *sql, cursor_t *c)
     }
     if (result == SQLITE_DONE)
         return UM_ERR_NOT_FOUND;
+    if (result == SQLITE_INTERRUPT)
+        return um_import_fail(sql->im, UM_ERR_FORMAT,
+                              "table %s: damaged, it has more rows than fit into the file",
+                              c->source->table);
     return um_import_fail(sql->im, result == SQLITE_NOMEM ? UM_ERR_NO_MEMORY : UM_ERR_FORMAT,
                           "table %s: %s", c->source->table, sqlite3_errmsg(sql->db));
 }

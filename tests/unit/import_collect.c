@@ -1,8 +1,10 @@
 #include "import_collect.h"
 
 #include <criterion/criterion.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Every string of every event type, as pointers into the event. */
 static size_t strings_of(um_event_t *e, const char **out[3])
@@ -58,6 +60,29 @@ void um_collect(um_collected_t *out, const char *path)
 {
     memset(out, 0, sizeof *out);
     out->status = um_import_file(path, collect, out, out->error, sizeof out->error);
+}
+
+void um_make_database(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    char *error = NULL;
+
+    cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_exec(db, sql, NULL, NULL, &error);
+    cr_assert_null(error, "%s in: %s", error, sql);
+    sqlite3_close(db);
+}
+
+void um_collect_sql(um_collected_t *out, const char *sql)
+{
+    char path[] = "/tmp/um_import_XXXXXX";
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    um_make_database(path, sql);
+    um_collect(out, path);
+    unlink(path);
 }
 
 void um_collected_free(um_collected_t *c)

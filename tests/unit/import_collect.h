@@ -13,6 +13,10 @@ typedef struct um_collected {
 
 /* Imports a file; the process ends when memory does. */
 void um_collect(um_collected_t *out, const char *path);
+/* A database made by these statements, imported and removed. */
+void um_collect_sql(um_collected_t *out, const char *sql);
+/* Makes it at path. */
+void um_make_database(const char *path, const char *sql);
 void um_collected_free(um_collected_t *c);
 
 size_t um_collected_count(const um_collected_t *c, um_event_type_t type);
