@@ -1,6 +1,7 @@
 /*
  * backend.c - the live CUDA source as the runtime sees it: attach, detach, abandon, probe.
  */
+#include "executor.h"
 #include "live.h"
 
 #include <stdio.h>
@@ -97,6 +98,7 @@ const um_backend_t *um_backend(void)
         .detach = um_detach,
         .abandon = um_abandon,
         .probe = um_probe,
+        .executor = um_cuda_executor_new,
     };
 
     return &backend;

@@ -6,6 +6,7 @@
  * the headers, so the compiler checks them. Calls newer than CUDA 11.8 are listed by number and word,
  * and checked in tests/unit/cupti_calls.c where the headers have them.
  */
+#include "executor.h"
 #include "live.h"
 
 #include <stdio.h>
@@ -447,6 +448,7 @@ static void um_on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data)
     case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
         if (um_live.cupti->context_id)
             um_live.cupti->context_id(data->context, &context);
+        um_cuda_context_is(context, id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED ? data->context : NULL);
         um_post_context(context, UM_DEVICE_NONE,
                         id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED ? UM_CONTEXT_CREATED
                                                                   : UM_CONTEXT_DESTROYED);

@@ -72,6 +72,7 @@ typedef struct um_location {
     X(0, stream_query, "cuStreamQuery", (CUstream stream))                                         \
     X(0, stream_sync, "cuStreamSynchronize", (CUstream stream))                                    \
     X(0, stream_wait_event, "cuStreamWaitEvent", (CUstream stream, CUevent event, unsigned flags)) \
+    X(0, capture_mode, "cuThreadExchangeStreamCaptureMode", (CUstreamCaptureMode * mode))          \
     X(0, stream_is_capturing, "cuStreamIsCapturing",                                               \
       (CUstream stream, CUstreamCaptureStatus * status))                                           \
     X(0, stream_is_capturing_ptsz, "cuStreamIsCapturing_ptsz",                                     \

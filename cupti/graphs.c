@@ -6,6 +6,7 @@
  * number that is odd while the slot is being written. A launch that meets a writer, or a graph for
  * which no slot was free, says that its arguments are unknown.
  */
+#include "executor.h"
 #include "live.h"
 
 #include <pthread.h>
@@ -307,5 +308,6 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
         .n_args = n,
         .args = args,
     };
+    um_cuda_context_is(info->contextUid, info->context);
     um_live_post(&event, managed && runtime->hinting);
 }

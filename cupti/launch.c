@@ -4,6 +4,7 @@
  * With nothing to do it takes a few loads: no lock, no allocation, no driver call. A kernel's first
  * launch defines it, which may do all three, once.
  */
+#include "executor.h"
 #include "live.h"
 
 #include <stdatomic.h>
@@ -279,6 +280,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
         .n_args = n,
         .args = args,
     };
+    um_cuda_context_is(info->contextUid, info->context);
     if (kernel && um_live.record)
         um_activity_launched(info->correlationId, kernel->id);
     um_live_post(&event, managed && runtime->hinting);

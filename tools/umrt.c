@@ -17,6 +17,7 @@ static const um_cmd_t commands[] = {
     {"run", "run a program with its managed memory moved ahead of use", um_cmd_run},
     {"record", "run a program and write a trace of its memory's faults and migrations",
      um_cmd_record},
+    {"report", "say what managed memory cost a program, and what to do about it", um_cmd_report},
     {"import", "turn a trace of nvprof or Nsight Systems into one of umrt", um_cmd_import},
     {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},
     {"dump", "the events of a trace as text, for scripts", um_cmd_dump},

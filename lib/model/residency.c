@@ -31,7 +31,7 @@ typedef struct region {
     look_t look;
     uint32_t first, end; /* its blocks */
     uint64_t launch_ns;
-    bool hit;
+    bool hit, fresh; /* something is on the host; some of it was seen for the first time */
     block_t block[];
 } region_t;
 
@@ -304,7 +304,7 @@ static void set_looked(region_t *region, uint64_t looked_ns)
 
 static void decide_look(um_residency_t *residency, region_t *region)
 {
-    bool any = false, fresh = false;
+    bool any = false;
     bool due = ++region->unsynced >= UNSYNCED_MAX;
 
     region->look = LOOK_CLEAN;
@@ -313,13 +313,13 @@ static void decide_look(um_residency_t *residency, region_t *region)
     for (uint32_t b = region->first; b < region->end; b++)
         if (stale(residency, region, b)) {
             any = true;
-            fresh |= region->block[b].where != UM_WHERE_DEVICE &&
-                     region->block[b].where != UM_WHERE_BOTH;
+            region->fresh |= region->block[b].where != UM_WHERE_DEVICE &&
+                             region->block[b].where != UM_WHERE_BOTH;
         }
     if (!any && !due)
         return;
     region->unsynced = 0;
-    if (any && (fresh || region->interval == 1 || ++region->since >= region->interval)) {
+    if (any && (region->fresh || region->interval == 1 || ++region->since >= region->interval)) {
         region->look = LOOK_WHOLE;
     } else if (sample_hits(residency, region)) {
         region->look = LOOK_WHOLE;
@@ -417,23 +417,26 @@ void um_residency_launch_begin(um_residency_t *residency, uint32_t id, uint64_t 
         return;
     region->look = LOOK_UNDECIDED;
     region->launch_ns = now_ns;
-    region->hit = false;
+    region->hit = region->fresh = false;
 }
 
 void um_residency_launch_end(um_residency_t *residency, uint32_t id, int32_t device, bool useful)
 {
     region_t *region = find(residency, id);
+    uint32_t end;
 
     if (!region || region->look == LOOK_NONE)
         return;
     if (region->look == LOOK_WHOLE) {
         if (region->hit && useful)
             region->interval = 1;
-        else if (region->interval < MAX_INTERVAL)
+        else if (!region->fresh && region->interval < MAX_INTERVAL)
             region->interval *= 2;
     }
+    /* Where nobody asked, nothing is believed about what the launch uses. */
+    end = region->look == LOOK_UNDECIDED ? region->first : region->end;
     region->look = LOOK_NONE;
-    for (uint32_t b = region->first; b < region->end; b++) {
+    for (uint32_t b = region->first; b < end; b++) {
         block_t *block = &region->block[b];
 
         if (block->where == UM_WHERE_BOTH)

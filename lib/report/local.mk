@@ -1,1 +1,15 @@
-# sources of this room
+# From events to a report.
+libumtool_la_SOURCES += \
+	%D%/report.h %D%/collect.h %D%/report.c \
+	%D%/map.h %D%/map.c %D%/cover.h \
+	%D%/regions_stat.h %D%/regions_stat.c %D%/kernels_stat.h %D%/kernels_stat.c \
+	%D%/copies_stat.h %D%/copies_stat.c %D%/timeline.h %D%/timeline.c \
+	%D%/heatmap.h %D%/heatmap.c \
+	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \
+	%D%/emitter.h %D%/emitter.c %D%/text.c \
+	%D%/sections.h %D%/output.c %D%/tables.c \
+	%D%/findings/finding.h %D%/findings/table.c \
+	%D%/findings/ping_pong.c %D%/findings/gpu_faults.c %D%/findings/host_read_tail.c \
+	%D%/findings/false_sharing.c %D%/findings/thrashing.c %D%/findings/allocations.c \
+	%D%/findings/pageable_copy.c
+EXTRA_DIST += %D%/SCHEMA.md

@@ -10,16 +10,14 @@
 
 typedef struct um_report um_report_t;
 
-typedef enum um_report_format {
-    UM_REPORT_TEXT = 0,
-    UM_REPORT_JSON = 1
-} um_report_format_t;
+typedef enum um_report_format { UM_REPORT_TEXT = 0, UM_REPORT_JSON = 1 } um_report_format_t;
 
 typedef struct um_report_options {
     um_report_format_t format;
-    uint32_t top;       /* rows a table, 1..1000000 */
-    uint32_t width;     /* columns of the terminal, 60..400 */
+    uint32_t top;   /* rows a table, 1..1000000 */
+    uint32_t width; /* columns of the terminal, 60..400 */
     bool color;
+    bool utf8; /* block characters in the heat map; else ASCII */
 } um_report_options_t;
 
 um_status_t um_report_new(um_report_t **out);

@@ -167,11 +167,18 @@ static uint64_t unzigzag(uint64_t v)
     return (v >> 1) ^ (0 - (v & 1));
 }
 
-/* Arithmetic shift right of a number that is divisible by 1 << shift. */
-static uint64_t shift_down(uint64_t v, unsigned shift)
-{
-    return (uint64_t)((int64_t)v >> shift);
-}
+/* Columns are worked on a piece at a time: it stays in the nearest cache, and a loop over a known
+ * count becomes vector instructions at -O2 too. */
+#define PIECE  512u
+#define KERNEL static inline __attribute__((always_inline))
+#define BY_PIECES(n, first, call)                                                                  \
+    do {                                                                                           \
+        size_t first = 0, count = PIECE;                                                           \
+        for (; (n)-first >= PIECE; first += PIECE)                                                 \
+            call;                                                                                  \
+        count = (n)-first;                                                                         \
+        call;                                                                                      \
+    } while (0)
 
 /* Replaces values by differences to what the kind predicts; returns the start that makes the first
  * difference like the second, so that an even column becomes a constant one. */
@@ -187,7 +194,7 @@ static uint64_t difference(uint64_t *values, size_t n, const uint64_t *sizes)
     return start - values[0];
 }
 
-static uint64_t low_bits(const uint64_t *values, size_t n, uint64_t base)
+static uint64_t any_bits(const uint64_t *values, size_t n, uint64_t base)
 {
     uint64_t bits = 0;
     for (size_t i = 0; i < n; i++)
@@ -203,32 +210,40 @@ static uint64_t smallest(const uint64_t *values, size_t n, uint64_t sign)
     return min ^ sign;
 }
 
+/* Divisible numbers, signed: shifts them down and folds the sign in. */
+static void fold_signs(uint64_t *values, size_t n, unsigned shift)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = zigzag((uint64_t)((int64_t)values[i] >> shift));
+}
+
+KERNEL void split_piece(const uint64_t *restrict values, size_t n, uint64_t base, unsigned shift,
+                        unsigned width, uint8_t *restrict planes, size_t stride)
+{
+    for (unsigned plane = 0; plane < width; plane++, planes += stride, shift += 8)
+        for (size_t i = 0; i < n; i++)
+            planes[i] = (uint8_t)((values[i] - base) >> shift);
+}
+
 bool um_column_write(um_bytes_t *out, um_field_kind_t kind, uint64_t *values, size_t n,
                      const uint64_t *sizes)
 {
     bool differs = kind == UM_FIELD_DELTA || kind == UM_FIELD_CHAIN;
     uint64_t start = 0, base = 0, bits = 0;
-    unsigned shift = 0, width = 0;
+    unsigned shift = 0, folded = 0, width = 0;
 
     if (n > 0 && differs) {
         start = difference(values, n, kind == UM_FIELD_CHAIN ? sizes : NULL);
-        bits = low_bits(values, n, 0);
-        shift = bits ? (unsigned)__builtin_ctzll(bits) : 0;
-        for (size_t i = 0; i < n; i++)
-            values[i] = zigzag(shift_down(values[i], shift));
-        base = smallest(values, n, 0);
-        bits = low_bits(values, n, base);
-        for (size_t i = 0; i < n; i++)
-            values[i] -= base;
-    } else if (n > 0) {
-        base = smallest(values, n, kind == UM_FIELD_SINT ? 1ull << 63 : 0);
-        bits = low_bits(values, n, base);
-        shift = bits ? (unsigned)__builtin_ctzll(bits) : 0;
-        for (size_t i = 0; i < n; i++)
-            values[i] = (values[i] - base) >> shift;
-        bits >>= shift;
+        bits = any_bits(values, n, 0);
+        folded = bits ? (unsigned)__builtin_ctzll(bits) : 0;
+        fold_signs(values, n, folded);
     }
-    while (width < 8 && bits >> (8 * width))
+    if (n > 0) {
+        base = smallest(values, n, kind == UM_FIELD_SINT ? 1ull << 63 : 0);
+        bits = any_bits(values, n, base);
+        shift = bits && !differs ? (unsigned)__builtin_ctzll(bits) : 0;
+    }
+    while (width < 8 && bits >> shift >> (8 * width))
         width++;
 
     uint8_t *at = um_bytes_add(out, UM_COLUMN_HEADER_BYTES + n * width);
@@ -236,18 +251,16 @@ bool um_column_write(um_bytes_t *out, um_field_kind_t kind, uint64_t *values, si
         return false;
     uint64_t words[2] = {htole64(base), htole64(start)};
     at[0] = (uint8_t)width;
-    at[1] = (uint8_t)shift;
+    at[1] = (uint8_t)(differs ? folded : shift);
     memcpy(at + 2, words, sizeof(words));
     at += UM_COLUMN_HEADER_BYTES;
-    for (unsigned plane = 0; plane < width; plane++, at += n)
-        for (size_t i = 0; i < n; i++)
-            at[i] = (uint8_t)(values[i] >> (8 * plane));
+    BY_PIECES(n, first, split_piece(values + first, count, base, shift, width, at + first, n));
     return true;
 }
 
-/* Puts planes together; the common widths in one pass. */
-static void join_planes(const uint8_t *restrict p, unsigned width, size_t n,
-                        uint64_t *restrict values)
+/* Puts n values together from planes that are `stride` apart; the common widths in one pass. */
+KERNEL void join_piece(const uint8_t *restrict p, size_t stride, unsigned width, size_t n,
+                       uint64_t *restrict values)
 {
     switch (width) {
     case 1:
@@ -256,17 +269,49 @@ static void join_planes(const uint8_t *restrict p, unsigned width, size_t n,
         return;
     case 2:
         for (size_t i = 0; i < n; i++)
-            values[i] = (uint32_t)(p[i] | p[n + i] << 8);
+            values[i] = (uint32_t)(p[i] | p[stride + i] << 8);
         return;
     case 3:
         for (size_t i = 0; i < n; i++)
-            values[i] = (uint32_t)(p[i] | p[n + i] << 8 | p[2 * n + i] << 16);
+            values[i] = (uint32_t)(p[i] | p[stride + i] << 8 | p[2 * stride + i] << 16);
         return;
     }
     memset(values, 0, n * sizeof(*values));
-    for (unsigned plane = 0; plane < width; plane++)
+    for (unsigned plane = 0; plane < width; plane++, p += stride)
         for (size_t i = 0; i < n; i++)
-            values[i] |= (uint64_t)p[plane * n + i] << (8 * plane);
+            values[i] |= (uint64_t)p[i] << (8 * plane);
+}
+
+/* Of a column in the making. */
+typedef struct um_column_state {
+    um_field_kind_t kind;
+    unsigned shift;
+    uint64_t base;
+    uint64_t before; /* DELTA: the value before; CHAIN: plus its size */
+} um_column_state_t;
+
+KERNEL void finish_piece(um_column_state_t *state, uint64_t *restrict values, size_t n,
+                         const um_column_t *sizes, size_t first)
+{
+    uint64_t base = state->base, before = state->before;
+    unsigned shift = state->shift;
+    if (state->kind != UM_FIELD_DELTA && state->kind != UM_FIELD_CHAIN) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = base + (values[i] << shift);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        values[i] = unzigzag(values[i] + base) << shift;
+    if (state->kind == UM_FIELD_DELTA) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = before += values[i];
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            values[i] += before;
+            before = values[i] + (sizes->values ? sizes->values[first + i] : sizes->constant);
+        }
+    }
+    state->before = before;
 }
 
 bool um_column_read(um_cursor_t *in, um_field_kind_t kind, size_t n, const um_column_t *sizes,
@@ -275,40 +320,26 @@ bool um_column_read(um_cursor_t *in, um_field_kind_t kind, size_t n, const um_co
     const uint8_t *header = um_cursor_take(in, UM_COLUMN_HEADER_BYTES);
     if (!header || header[0] > 8 || header[1] > 63)
         return false;
-    unsigned width = header[0], shift = header[1];
+    unsigned width = header[0];
     uint64_t words[2];
     memcpy(words, header + 2, sizeof(words));
-    uint64_t base = le64toh(words[0]), start = le64toh(words[1]);
+    um_column_state_t state = {kind, header[1], le64toh(words[0]), le64toh(words[1])};
     const uint8_t *planes = um_cursor_take(in, n * width);
     if (!planes)
         return false;
 
     bool differs = kind == UM_FIELD_DELTA || kind == UM_FIELD_CHAIN;
-    *out = (um_column_t){.constant = differs ? start : base};
-    if (width == 0 && (!differs || (base == 0 && kind == UM_FIELD_DELTA)))
+    *out = (um_column_t){.constant = differs ? state.before : state.base};
+    if (width == 0 && (!differs || (state.base == 0 && kind == UM_FIELD_DELTA)))
         return true;
 
-    uint64_t *restrict values = um_arena_take(arena, n * sizeof(*values));
+    uint64_t *values = um_arena_take(arena, n * sizeof(*values));
     if (!values)
         return false;
     out->values = values;
-    join_planes(planes, width, n, values);
-    if (!differs) {
-        for (size_t i = 0; i < n; i++)
-            values[i] = base + (values[i] << shift);
-        return true;
-    }
-    for (size_t i = 0; i < n; i++)
-        values[i] = unzigzag(values[i] + base) << shift;
-    uint64_t before = start;
-    if (kind == UM_FIELD_DELTA) {
-        for (size_t i = 0; i < n; i++)
-            values[i] = before += values[i];
-    } else {
-        for (size_t i = 0; i < n; i++) {
-            values[i] += before;
-            before = values[i] + (sizes->values ? sizes->values[i] : sizes->constant);
-        }
-    }
+    BY_PIECES(n, first, {
+        join_piece(planes + first, n, width, count, values + first);
+        finish_piece(&state, values + first, count, sizes, first);
+    });
     return true;
 }

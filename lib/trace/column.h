@@ -66,6 +66,11 @@ typedef struct um_column {
     uint64_t constant;
 } um_column_t;
 
+static inline uint64_t um_column_at(const um_column_t *column, size_t i)
+{
+    return column->values ? column->values[i] : column->constant;
+}
+
 /* Reads a column of n values; values come from the arena. false: malformed, or memory is out. */
 bool um_column_read(um_cursor_t *in, um_field_kind_t kind, size_t n, const um_column_t *sizes,
                     um_arena_t *arena, um_column_t *out);

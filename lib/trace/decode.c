@@ -5,31 +5,6 @@
 
 #include <zstd.h>
 
-static uint64_t column_at(const um_column_t *column, size_t i)
-{
-    return column->values ? column->values[i] : column->constant;
-}
-
-/* ---- delivering --------------------------------------------------------------------------- */
-
-const um_event_t *um_block_next(um_block_t *block)
-{
-    uint32_t at = block->at++, i = block->order ? block->order[at] : at;
-    um_type_rows_t *rows = &block->types[column_at(&block->type, i)];
-    uint32_t row = block->row ? block->row[i] : rows->next++;
-    uint8_t *event = (uint8_t *)&rows->event;
-
-    rows->event.time_ns = column_at(&block->time, i);
-    rows->event.tid = (uint32_t)column_at(&block->tid, i);
-    for (uint32_t k = 0; k < rows->n_wide; k++)
-        memcpy(event + rows->wide[k].offset, &rows->wide[k].values[row], 8);
-    for (uint32_t k = 0; k < rows->n_narrow; k++) {
-        uint32_t v = (uint32_t)rows->narrow[k].values[row];
-        memcpy(event + rows->narrow[k].offset, &v, 4);
-    }
-    return &rows->event;
-}
-
 /* ---- taking apart ------------------------------------------------------------------------- */
 
 typedef struct um_decoder {
@@ -102,7 +77,7 @@ static void scatter(uint8_t *elements, size_t stride, size_t n, const um_field_t
                     const um_column_t *column)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t v = column_at(column, i);
+        uint64_t v = um_column_at(column, i);
         uint32_t narrow = (uint32_t)v;
         if (field->bytes == 8)
             memcpy(elements + i * stride + field->offset, &v, 8);
@@ -120,8 +95,8 @@ static bool read_array(um_decoder_t *d, um_type_rows_t *rows, const um_field_t *
         return false;
     uint64_t total = 0;
     for (size_t i = 0; i < rows->n; i++) {
-        total += column_at(&counts, i);
-        if (column_at(&counts, i) > UM_MAX_BLOCK_ELEMENTS || total > UM_MAX_BLOCK_ELEMENTS)
+        total += um_column_at(&counts, i);
+        if (um_column_at(&counts, i) > UM_MAX_BLOCK_ELEMENTS || total > UM_MAX_BLOCK_ELEMENTS)
             return false;
     }
 
@@ -137,7 +112,7 @@ static bool read_array(um_decoder_t *d, um_type_rows_t *rows, const um_field_t *
         uint8_t *next = elements;
         for (size_t i = 0; i < rows->n; i++) {
             pointers.values[i] = (uintptr_t)next;
-            next += column_at(&counts, i) * stride;
+            next += um_column_at(&counts, i) * stride;
         }
         bind_column(rows, &counts, array->offset, array->bytes);
         bind_column(rows, &pointers, array->array_offset, sizeof(void *));
@@ -199,36 +174,62 @@ static bool read_type(um_decoder_t *d, um_type_rows_t *rows, const um_file_type_
 
 /* ---- order -------------------------------------------------------------------------------- */
 
-/* Sorts the n positions in `order` by time, stable: merges the runs that are there already. */
+/* Moves what is late back to where it belongs: nearly nothing to do on a trace. false: that was more
+ * than a few moves an event, and the rest is left as it is. Stable. */
+static bool insert_late(const uint64_t *time, uint32_t *order, uint32_t n)
+{
+    uint64_t moves = 0, most = 16 * (uint64_t)n;
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t late = order[i], at = i;
+        uint64_t t = time[late];
+        for (; at > 0 && time[order[at - 1]] > t; at--)
+            order[at] = order[at - 1];
+        order[at] = late;
+        moves += i - at;
+        if (moves > most)
+            return false;
+    }
+    return true;
+}
+
+/* Merges the two runs [a, b) and [b, end) of `from` into `to`. */
+static void merge(const uint64_t *time, const uint32_t *from, uint32_t *to, uint32_t a, uint32_t b,
+                  uint32_t end)
+{
+    for (uint32_t out = a, middle = b; out < end; out++) {
+        bool left = b >= end || (a < middle && time[from[a]] <= time[from[b]]);
+        to[out] = from[left ? a++ : b++];
+    }
+}
+
+/* Where the sorted run that begins at `at` ends. */
+static uint32_t run_end(const uint64_t *time, const uint32_t *order, uint32_t at, uint32_t n)
+{
+    while (++at < n && time[order[at]] >= time[order[at - 1]])
+        ;
+    return at < n ? at : n;
+}
+
+/* Sorts the positions in `order` by time, stable. */
 static bool sort_by_time(um_block_t *block, uint32_t *order, uint32_t n)
 {
     const uint64_t *time = block->time.values;
+    if (insert_late(time, order, n))
+        return true;
     uint32_t *from = order, *to = um_arena_take(&block->arena, n * sizeof(*to));
     if (!to)
         return false;
-    if (!time)
-        return true;
-    for (;;) {
-        uint32_t done = 0, runs = 0;
-        while (done < n) {
-            uint32_t a = done, b = a + 1;
-            while (b < n && time[from[b]] >= time[from[b - 1]])
-                b++;
-            uint32_t middle = b, end = b < n ? b + 1 : b;
-            while (end < n && time[from[end]] >= time[from[end - 1]])
-                end++;
-            for (uint32_t out = a; out < end; out++) {
-                bool left = b >= end || (a < middle && time[from[a]] <= time[from[b]]);
-                to[out] = from[left ? a++ : b++];
-            }
-            done = end;
-            runs++;
+    for (uint32_t runs = 2; runs > 1;) {
+        runs = 0;
+        for (uint32_t a = 0; a < n; runs++) {
+            uint32_t b = run_end(time, from, a, n);
+            uint32_t end = b < n ? run_end(time, from, b, n) : n;
+            merge(time, from, to, a, b, end);
+            a = end;
         }
         uint32_t *swap = from;
         from = to;
         to = swap;
-        if (runs <= 1)
-            break;
     }
     if (from != order)
         memcpy(order, from, n * sizeof(*order));
@@ -259,7 +260,7 @@ static bool make_order(um_block_t *block, uint32_t events, bool all_known, bool 
         return false;
     uint32_t next[UM_EV_TYPE_COUNT] = {0}, n = 0;
     for (uint32_t i = 0; i < events; i++) {
-        uint64_t type = column_at(&block->type, i);
+        uint64_t type = um_column_at(&block->type, i);
         if (type < UM_EV_TYPE_COUNT && um_schema_table[type].fields) {
             row[i] = next[type]++;
             order[n++] = i;
@@ -287,7 +288,7 @@ static bool decode(um_decoder_t *d, uint32_t events, bool by_time)
 
     uint32_t counts[UM_SCHEMA_MAX_TYPES] = {0};
     for (uint32_t i = 0; i < events; i++) {
-        uint64_t type = column_at(&block->type, i);
+        uint64_t type = um_column_at(&block->type, i);
         if (type >= UM_SCHEMA_MAX_TYPES || !d->file->types[type].name)
             return false;
         counts[type]++;

@@ -7,6 +7,8 @@
 #ifndef UM_DECODE_H
 #define UM_DECODE_H
 
+#include <string.h>
+
 #include "format.h"
 
 /* A varying column and the field that it goes to. */
@@ -47,12 +49,26 @@ void um_block_free(um_block_t *block);
 /* Time of the k-th event to deliver. */
 static inline uint64_t um_block_time(const um_block_t *block, uint32_t k)
 {
-    if (!block->time.values)
-        return block->time.constant;
-    return block->time.values[block->order ? block->order[k] : k];
+    return um_column_at(&block->time, block->order ? block->order[k] : k);
 }
 
 /* The next event; at < n. Valid until the next call for this block. */
-const um_event_t *um_block_next(um_block_t *block);
+static inline const um_event_t *um_block_next(um_block_t *block)
+{
+    uint32_t at = block->at++, i = block->order ? block->order[at] : at;
+    um_type_rows_t *rows = &block->types[um_column_at(&block->type, i)];
+    uint32_t row = block->row ? block->row[i] : rows->next++;
+    uint8_t *event = (uint8_t *)&rows->event;
+
+    rows->event.time_ns = um_column_at(&block->time, i);
+    rows->event.tid = (uint32_t)um_column_at(&block->tid, i);
+    for (uint32_t k = 0; k < rows->n_wide; k++)
+        memcpy(event + rows->wide[k].offset, &rows->wide[k].values[row], 8);
+    for (uint32_t k = 0; k < rows->n_narrow; k++) {
+        uint32_t v = (uint32_t)rows->narrow[k].values[row];
+        memcpy(event + rows->narrow[k].offset, &v, 4);
+    }
+    return &rows->event;
+}
 
 #endif

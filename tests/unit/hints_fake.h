@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/regions.h"
+#include "core/log.h"
 #include "exec/hinter.h"
 
 #define MIB         ((uint64_t)1 << 20)

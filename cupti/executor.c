@@ -1,0 +1,172 @@
+#include "executor.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "exec/workers.h"
+
+#define MAX_STREAMS 16 /* contexts that one worker keeps a stream for */
+
+typedef struct stream {
+    uint32_t context; /* 0 = free */
+    CUstream handle;
+} stream_t;
+
+typedef struct cuda_calls {
+    pthread_mutex_t lock; /* of the streams: a context may go while its worker is elsewhere */
+    stream_t stream[UM_WORKERS_MAX][MAX_STREAMS];
+} cuda_calls_t;
+
+/* ---- contexts ---- */
+
+static _Atomic(CUcontext) contexts[UM_CONTEXTS_MAX];
+
+void um_cuda_context_is(uint32_t context, CUcontext handle)
+{
+    if (context < UM_CONTEXTS_MAX &&
+        atomic_load_explicit(&contexts[context], memory_order_relaxed) != handle)
+        atomic_store_explicit(&contexts[context], handle, memory_order_release);
+}
+
+CUcontext um_cuda_context(uint32_t context)
+{
+    return context < UM_CONTEXTS_MAX
+               ? atomic_load_explicit(&contexts[context], memory_order_acquire)
+               : NULL;
+}
+
+/* ---- on a worker's thread ---- */
+
+static void start(void *ctx, unsigned worker)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+    (void)ctx;
+    (void)worker;
+    um_cuda_own = true; /* for the thread's whole life */
+    /* A capture elsewhere in the program must not mind what this thread does. */
+    if (um_cuda()->capture_mode)
+        um_cuda()->capture_mode(&mode);
+}
+
+static stream_t *slot_of(cuda_calls_t *calls, unsigned worker, uint32_t context)
+{
+    stream_t *stream = calls->stream[worker];
+
+    for (unsigned i = 0; i < MAX_STREAMS; i++)
+        if (stream[i].context == context)
+            return &stream[i];
+    return NULL;
+}
+
+/* The worker's stream in the current context, made at its first use. */
+static CUresult stream_in(cuda_calls_t *calls, unsigned worker, uint32_t context, CUstream *out)
+{
+    stream_t *slot;
+    CUresult error;
+
+    pthread_mutex_lock(&calls->lock);
+    slot = slot_of(calls, worker, context);
+    if (slot)
+        *out = slot->handle;
+    pthread_mutex_unlock(&calls->lock);
+    if (slot)
+        return CUDA_SUCCESS;
+    if ((error = um_cuda()->stream_create(out, CU_STREAM_NON_BLOCKING)) != CUDA_SUCCESS)
+        return error;
+    pthread_mutex_lock(&calls->lock);
+    slot = slot_of(calls, worker, 0);
+    if (slot)
+        *slot = (stream_t){.context = context, .handle = *out};
+    pthread_mutex_unlock(&calls->lock);
+    if (slot)
+        return CUDA_SUCCESS;
+    um_cuda()->stream_destroy(*out);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint_t *hint)
+{
+    CUcontext handle = um_cuda_context(context), popped;
+    CUstream stream;
+    CUresult error;
+
+    if (!handle)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (hint->kind != UM_HINT_PREFETCH)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if ((error = um_cuda()->ctx_push(handle)) != CUDA_SUCCESS)
+        return (int32_t)error;
+    if ((error = stream_in(ctx, worker, context, &stream)) == CUDA_SUCCESS)
+        error = um_cuda_prefetch(hint->addr, hint->bytes, hint->device, stream);
+    um_cuda()->ctx_pop(&popped);
+    return (int32_t)error;
+}
+
+/* ---- elsewhere ---- */
+
+static bool free_bytes(void *ctx, uint32_t context, uint64_t *free, uint64_t *total)
+{
+    CUcontext handle = um_cuda_context(context), popped;
+    size_t free_size = 0, total_size = 0;
+    bool own = um_cuda_own, known = false;
+
+    (void)ctx;
+    if (!handle || !um_cuda()->mem_info)
+        return false;
+    um_cuda_own = true;
+    if (um_cuda()->ctx_push(handle) == CUDA_SUCCESS) {
+        known = um_cuda()->mem_info(&free_size, &total_size) == CUDA_SUCCESS;
+        um_cuda()->ctx_pop(&popped);
+    }
+    um_cuda_own = own;
+    *free = free_size;
+    *total = total_size;
+    return known;
+}
+
+/* Its streams go with it. */
+static void context_gone(void *ctx, uint32_t context)
+{
+    cuda_calls_t *calls = ctx;
+
+    pthread_mutex_lock(&calls->lock);
+    for (unsigned w = 0; w < UM_WORKERS_MAX; w++)
+        for (unsigned i = 0; i < MAX_STREAMS; i++)
+            if (!context || calls->stream[w][i].context == context)
+                calls->stream[w][i].context = 0;
+    pthread_mutex_unlock(&calls->lock);
+    if (context)
+        um_cuda_context_is(context, NULL);
+}
+
+static void release(void *ctx)
+{
+    cuda_calls_t *calls = ctx;
+
+    pthread_mutex_destroy(&calls->lock);
+    free(calls);
+}
+
+um_status_t um_cuda_executor_new(um_runtime_t *runtime, um_executor_t **out)
+{
+    unsigned workers = (unsigned)runtime->settings.workers;
+    cuda_calls_t *calls = calloc(1, sizeof(*calls));
+    um_workers_calls_t table = {.name = "cuda",
+                                .ctx = calls,
+                                .start = start,
+                                .apply = apply,
+                                .free_bytes = free_bytes,
+                                .context_gone = context_gone,
+                                .release = release};
+    um_status_t status;
+
+    if (!calls)
+        return UM_ERR_NO_MEMORY;
+    pthread_mutex_init(&calls->lock, NULL);
+    status = um_workers_new(&table, workers < UM_WORKERS_MAX ? workers : UM_WORKERS_MAX, out);
+    if (status != UM_OK)
+        release(calls);
+    return status;
+}

@@ -1,0 +1,89 @@
+/*
+ * collect.h - all that a report knows. Filled by report.c, one way: event -> attribution and the
+ * statistics -> findings -> emitter. Findings and sections only read it.
+ */
+#ifndef UM_COLLECT_H
+#define UM_COLLECT_H
+
+#include "copies_stat.h"
+#include "heatmap.h"
+#include "kernels_stat.h"
+#include "regions_stat.h"
+#include "report.h"
+#include "timeline.h"
+
+#define UM_CAUSES 6
+typedef enum um_direction {
+    UM_TO_DEVICE = 0,
+    UM_TO_HOST = 1,
+    UM_DEVICE_TO_DEVICE = 2,
+    UM_DIRECTIONS = 3
+} um_direction_t;
+
+typedef struct um_moves {
+    uint64_t records, bytes, ns;
+} um_moves_t;
+
+/* Was unified memory recorded? Says what the absence of a record is worth. */
+typedef enum um_tracing {
+    UM_TRACING_UNKNOWN = 0, /* the source does not say, and no record was seen */
+    UM_TRACING_ON = 1,
+    UM_TRACING_OFF = 2,
+    UM_TRACING_UNSUPPORTED = 3
+} um_tracing_t;
+
+/* One input file: a process, often an MPI rank. */
+typedef struct um_trace_stat {
+    char *path;
+    char *command, *host, *kernel, *rank, *driver, *tool, *tracing_text, *tracing_evidence;
+    char *device, *uuid; /* of the first GPU */
+    uint32_t devices;
+    uint32_t tracing; /* um_tracing_t */
+    uint64_t events, first_ns, last_ns;
+    uint64_t counts[UM_EV_TYPE_COUNT];
+    um_moves_t moves[UM_DIRECTIONS];
+    uint64_t gpu_ns, wait_ns, throttle_ns;     /* charged once */
+    uint64_t losses, lost_records, lost_bytes; /* LOSS events; what they say, 0 = not said */
+    char *loss_reason;
+    char *note;
+} um_trace_stat_t;
+
+/* Bytes per second with where the figure comes from. */
+typedef struct um_rate {
+    uint64_t bytes_per_s; /* 0 = no source */
+    char source[96];
+} um_rate_t;
+
+struct um_report {
+    um_trace_stat_t *traces;
+    size_t n_traces, traces_size;
+    um_moves_t moves[UM_DIRECTIONS][UM_CAUSES];
+    um_moves_t big_moves[2]; /* host<->device records of 64 KiB and more: the link's own rate */
+    uint64_t counts[UM_EV_TYPE_COUNT];
+    uint64_t hints[UM_HINT_RESULT_COUNT];
+    bool hinted;    /* somebody prefetched or advised: what did not fault may have been helped */
+    um_map_t sites; /* call site -> index in site_text */
+    char **site_text;
+    size_t n_sites, sites_size;
+    um_regions_stat_t regions;
+    um_kernels_stat_t kernels;
+    um_copies_stat_t copies;
+    um_timeline_t timeline;
+    um_heatmap_t heat;
+    um_attribution_t *attribution;
+    um_status_t status; /* first error out of a callback */
+    uint64_t now_ns;
+    bool open; /* a trace is being read */
+};
+
+/* Absence means something: records flowed in every trace and none is known to be lost. */
+bool um_report_complete(const um_report_t *report);
+uint64_t um_report_total(const um_report_t *report, um_event_type_t type);
+/* What a move of this much in one piece could run at. */
+um_rate_t um_report_rate(const um_report_t *report, um_direction_t direction);
+uint64_t um_rate_ns(const um_rate_t *rate, uint64_t bytes); /* 0 without a rate */
+/* The innermost frame of a call site that is not CUDA's or ours, NULL when it is not known. */
+const char *um_report_site(const um_report_t *report, uint64_t call_site);
+void um_report_end_trace(um_report_t *report);
+
+#endif

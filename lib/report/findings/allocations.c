@@ -1,0 +1,96 @@
+/* Memory in the wrong family or allocated too often. */
+#include "finding.h"
+
+/* Allocations that came after a free of the same label, or call site and size. */
+#define CHURN_REUSED 8u
+
+UM_DETECTOR(um_detect_churn)
+{
+    for (uint32_t g = 0; g < report->regions.n_groups; g++) {
+        const um_group_t *group = &report->regions.groups[g];
+        um_finding_t f = {.kind = kind, .confidence = 90};
+        um_status_t status;
+        char name[200];
+
+        if (group->reused < CHURN_REUSED ||
+            (group->family != UM_FAMILY_MANAGED && group->family != UM_FAMILY_DEVICE &&
+             group->family != UM_FAMILY_PINNED))
+            continue;
+        um_finding_region(report, g, name, sizeof(name));
+        um_say_in(f.title, "Allocation churn");
+        um_say_in(f.where, "%s, %s memory", name, um_family_name(group->family));
+        um_say_in(
+            f.seen,
+            "%s allocations of %s, %s of them after one of the same kind had been freed; they "
+            "lived %s on average",
+            um_h(um_count(group->regions)), um_h(um_bytes(group->bytes)),
+            um_h(um_count(group->reused)),
+            um_h(um_ns(group->freed ? group->lifetime_ns / group->freed : 0)));
+        if (group->sums.gpu_faults)
+            um_say_in(f.seen, "; each new one faults again: %s GPU fault records",
+                      um_h(um_count(group->sums.gpu_faults)));
+        um_say_in(f.todo, "keep the buffer, or take it from a pool");
+        um_say_in(f.code12,
+                  "cudaMallocAsync(&p, n, stream);  /* pool of device memory, or keep one "
+                  "buffer outside the loop */");
+        f.win_ns = group->sums.gpu_ns;
+        um_say_in(f.basis, "GPU fault service in these short-lived regions; the calls' own time is "
+                           "not in the trace");
+        um_finding_evidence(&f, "allocations", um_count(group->regions));
+        um_finding_evidence(&f, "reallocations", um_count(group->reused));
+        um_finding_evidence(&f, "bytes_each", um_bytes(group->bytes));
+        um_finding_evidence(&f, "mean_lifetime_ns",
+                            um_ns(group->freed ? group->lifetime_ns / group->freed : 0));
+        um_finding_evidence(&f, "gpu_faults", um_count(group->sums.gpu_faults));
+        um_finding_evidence(&f, "gpu_fault_ns", um_ns(group->sums.gpu_ns));
+        um_finding_place(&f, report, g,
+                         (um_place_t){.bytes = group->bytes, .ns = group->sums.gpu_ns});
+        status = um_findings_add(out, &f);
+        if (status)
+            return status;
+    }
+    return UM_OK;
+}
+
+/* Concluded from absence alone: CPU faults must have been recorded (one at least was seen), nothing
+ * lost, every allocation seen from its start. */
+UM_DETECTOR(um_detect_never_on_cpu)
+{
+    if (!um_report_complete(report) || !report->counts[UM_EV_CPU_FAULT])
+        return UM_OK;
+    for (uint32_t g = 0; g < report->regions.n_groups; g++) {
+        const um_group_t *group = &report->regions.groups[g];
+        um_finding_t f = {.kind = kind, .confidence = 80};
+        um_status_t status;
+        char name[200];
+
+        if (!group->gpu_only || group->gpu_only != group->regions)
+            continue;
+        um_finding_region(report, g, name, sizeof(name));
+        um_say_in(f.title, "Never touched by the CPU");
+        um_say_in(f.where, "%s", name);
+        um_say_in(f.seen,
+                  "the GPU uses %s (%s of managed memory); no CPU fault in or beside it, nothing "
+                  "moved from or to the CPU, in a trace that lost nothing",
+                  group->regions == 1 ? "it" : "all of them",
+                  um_h(um_bytes(group->bytes * group->regions)));
+        um_say_in(f.todo, "it gains nothing from being managed: device memory has no faults, and a "
+                          "pool makes short-lived buffers cheap");
+        um_say_in(f.code12, "cudaMalloc(&p, n);  /* or cudaMallocAsync(&p, n, stream) */");
+        f.win_ns = group->sums.gpu_ns;
+        um_say_in(f.basis, "GPU fault service in it (the same time as its first touch, where that "
+                           "is a finding, too)");
+        um_finding_evidence(&f, "regions", um_count(group->regions));
+        um_finding_evidence(&f, "bytes", um_bytes(group->bytes * group->regions));
+        um_finding_evidence(&f, "gpu_faults", um_count(group->sums.gpu_faults));
+        um_finding_evidence(&f, "gpu_fault_ns", um_ns(group->sums.gpu_ns));
+        um_finding_place(&f, report, g,
+                         (um_place_t){.bytes = group->bytes * group->regions,
+                                      .faults = group->sums.gpu_faults,
+                                      .ns = group->sums.gpu_ns});
+        status = um_findings_add(out, &f);
+        if (status)
+            return status;
+    }
+    return UM_OK;
+}

@@ -1,0 +1,111 @@
+/*
+ * finding.h - one kind of finding: a name, a title, and a function that looks for it.
+ *
+ * A detector reads the collected report and adds findings; it changes nothing and knows no other
+ * detector. It claims what the trace shows: whatever is concluded from the absence of records needs
+ * um_report_complete(). Every kind has a test that it stays silent.
+ *
+ * To add one: write detect(), list it in um_finding_table, describe its evidence in SCHEMA.md.
+ */
+#ifndef UM_FINDING_H
+#define UM_FINDING_H
+
+#include "../collect.h"
+#include "../emitter.h"
+
+#define UM_EVIDENCE_MAX 14
+#define UM_PLACES_MAX   8
+
+typedef struct um_evidence {
+    const char *key;  /* in JSON; static */
+    um_value_t value; /* no text but static */
+} um_evidence_t;
+
+/* Where, when it is more than one region. */
+typedef struct um_place {
+    char region[96];
+    uint64_t bytes, copies, faults, ns;
+} um_place_t;
+
+typedef struct um_finding_kind um_finding_kind_t;
+
+typedef struct um_finding {
+    const um_finding_kind_t *kind;
+    char title[200];
+    char where[400];
+    char seen[1000];
+    char todo[400];
+    char code12[300]; /* CUDA 12 and before */
+    char code13[300]; /* CUDA 13; "" = the same */
+    char basis[400];  /* how win_ns was estimated */
+    uint64_t win_ns;
+    uint32_t confidence; /* 0..100 that the description is right */
+    const char *also[3]; /* other kinds that it includes; NULL = no more */
+    um_evidence_t evidence[UM_EVIDENCE_MAX];
+    uint32_t n_evidence;
+    um_place_t places[UM_PLACES_MAX];
+    uint32_t n_places;
+    uint64_t places_left; /* more of them */
+} um_finding_t;
+
+typedef struct um_findings um_findings_t;
+
+struct um_finding_kind {
+    const char *name;  /* "ping-pong": stable, in JSON and for --fail-on */
+    const char *title; /* one line on what the kind is */
+    um_status_t (*detect)(const um_report_t *report, const um_finding_kind_t *kind,
+                          um_findings_t *out);
+};
+
+/* Every kind there is; ends with name == NULL. findings/table.c */
+extern const um_finding_kind_t um_finding_table[];
+
+/* What detectors found, ranked by win_ns (ties: order of the table, then of adding). At most 1024 are
+ * kept, those with most to win. */
+struct um_findings {
+    um_finding_t *list;
+    size_t n, size;
+    uint64_t found; /* kept or not */
+};
+
+um_status_t um_findings_detect(const um_report_t *report, um_findings_t *out);
+void um_findings_free(um_findings_t *findings);
+
+/* ---- for detectors ---- */
+
+/* Adds a copy. */
+um_status_t um_findings_add(um_findings_t *findings, const um_finding_t *finding);
+void um_finding_evidence(um_finding_t *finding, const char *key, um_value_t value);
+/* Appends to a text field of `bytes`. */
+void um_finding_say(char *field, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define um_say_in(field, ...) um_finding_say((field), sizeof(field), __VA_ARGS__)
+void um_finding_place(um_finding_t *finding, const um_report_t *report, uint32_t group,
+                      um_place_t place); /* place.region is filled in here */
+/* "calculate_temp": the kernel's short name; "a kernel" where it is not known. */
+void um_finding_kernel(const um_kernel_stat_t *kernel, char *out, size_t bytes);
+/* Group's name with call site where there is one. */
+void um_finding_region(const um_report_t *report, uint32_t group, char *out, size_t bytes);
+/* win_ns = spent less `bytes` at the direction's rate, and the sentence for it. */
+void um_finding_win(um_finding_t *finding, const um_report_t *report, const char *what,
+                    uint64_t spent_ns, um_direction_t direction, uint64_t bytes);
+
+typedef struct um_human {
+    char text[40];
+} um_human_t;
+um_human_t um_human(um_value_t value);
+#define um_h(value) (um_human(value).text)
+
+#define UM_DETECTOR(name)                                                                          \
+    um_status_t name(const um_report_t *report, const um_finding_kind_t *kind, um_findings_t *out)
+UM_DETECTOR(um_detect_first_touch);
+UM_DETECTOR(um_detect_demand_faulting);
+UM_DETECTOR(um_detect_ping_pong);
+UM_DETECTOR(um_detect_false_sharing);
+UM_DETECTOR(um_detect_host_read_tail);
+UM_DETECTOR(um_detect_thrashing);
+UM_DETECTOR(um_detect_churn);
+UM_DETECTOR(um_detect_never_on_cpu);
+UM_DETECTOR(um_detect_pageable_copy);
+
+#endif

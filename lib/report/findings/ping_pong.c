@@ -1,0 +1,126 @@
+/*
+ * Ping-pong: 64 KiB pages that, by fault, changed direction at least three times (to the GPU, back,
+ * to the GPU, back). Moves that the program asked for do not count.
+ */
+#include "finding.h"
+
+/* Worth a mapping instead of moves: what one page's worth of data is shared every round. */
+#define SMALL_BYTES (4 * UM_BIG_PAGE_BYTES)
+
+static void advise(um_finding_t *f, const um_page_set_t *set)
+{
+    if (set->cpu_faults_running) {
+        um_say_in(f->todo, "the CPU touched these pages while a kernel ran: wait for the kernel "
+                           "before the CPU touches them; where both must use them at once, keep "
+                           "them in pinned host memory");
+        um_say_in(f->code12, "cudaDeviceSynchronize();  /* after the launch, before the CPU's "
+                             "first touch */");
+    } else if (set->end_offset - set->first_offset <= SMALL_BYTES) {
+        um_say_in(f->todo, "little data that both sides use every round: keep it with the CPU and "
+                           "let the GPU reach it over the link");
+        um_say_in(f->code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
+                             "cudaCpuDeviceId); cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, "
+                             "device);");
+        um_say_in(f->code13, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, (struct "
+                             "cudaMemLocation){cudaMemLocationTypeHost, 0}); cudaMemAdvise(p, n, "
+                             "cudaMemAdviseSetAccessedBy, (struct "
+                             "cudaMemLocation){cudaMemLocationTypeDevice, device});");
+    } else {
+        um_say_in(f->todo, "move it in one piece ahead of each side: to the GPU before the launch, "
+                           "to the CPU before it reads");
+        um_say_in(f->code12, "cudaMemPrefetchAsync(p, n, device, stream);  /* before the launch; "
+                             "cudaCpuDeviceId after it */");
+        um_say_in(f->code13, "cudaMemPrefetchAsync(p, n, (struct "
+                             "cudaMemLocation){cudaMemLocationTypeDevice, device}, 0, stream);  "
+                             "/* before the launch; cudaMemLocationTypeHost after it */");
+    }
+}
+
+static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
+{
+    const um_group_t *group = &r->regions.groups[g];
+    const um_page_set_t *set = &group->ping_pong;
+    const um_kernel_region_t *worst = um_kernels_stat_worst(&r->kernels, g);
+    char name[200], kernel[160] = "";
+    bool throttled = set->throttle_ns > 0, thrashed = set->thrash > 0;
+
+    um_finding_region(r, g, name, sizeof(name));
+    if (worst)
+        um_finding_kernel(&r->kernels.kernels[worst->kernel], kernel, sizeof(kernel));
+    um_say_in(f->title, "CPU-GPU ping-pong%s%s%s", thrashed || throttled ? ", with " : "",
+              thrashed ? "thrashing" : "",
+              thrashed && throttled ? " and throttling"
+              : throttled           ? "throttling"
+                                    : "");
+    if (group->first_region) /* offsets in a region, addresses where no allocation is known */
+        um_say_in(f->where, "%s, bytes %s to %s", name, um_h(um_bytes(set->first_offset)),
+                  um_h(um_bytes(set->end_offset)));
+    else
+        um_say_in(f->where, "%s, addresses %s to %s", name, um_h(um_addr(set->first_offset)),
+                  um_h(um_addr(set->end_offset)));
+    if (*kernel)
+        um_say_in(f->where, "; kernel %s", kernel);
+    if (set->pc)
+        um_say_in(f->where, "; CPU at pc %s", um_h(um_addr(set->pc)));
+
+    um_say_in(f->seen,
+              "%s page%s of 64 KiB went to the GPU and came back again, %s changes of "
+              "direction at most; %s of the trace's %s device-to-host copies are here",
+              um_h(um_count(set->pages)), set->pages == 1 ? "" : "s",
+              um_h(um_count(set->most_turns)), um_h(um_count(set->out_copies)),
+              um_h(um_count(r->regions.out_copies)));
+    if (set->out_running || set->cpu_faults_running)
+        um_say_in(f->seen, ", %s of them while a kernel still ran (%s CPU faults then)",
+                  um_h(um_count(set->out_running)), um_h(um_count(set->cpu_faults_running)));
+    if (thrashed)
+        um_say_in(f->seen, "; the driver's thrashing detector named %s page%s of 4 KiB",
+                  um_h(um_count(set->thrash)), set->thrash == 1 ? "" : "s");
+    if (throttled)
+        um_say_in(f->seen, "; throttled for %s", um_h(um_ns(set->throttle_ns)));
+    advise(f, set);
+}
+
+UM_DETECTOR(um_detect_ping_pong)
+{
+    for (uint32_t g = 0; g < report->regions.n_groups; g++) {
+        const um_page_set_t *set = &report->regions.groups[g].ping_pong;
+        um_finding_t f = {.kind = kind, .confidence = 95};
+        um_status_t status;
+        uint32_t also = 0;
+
+        if (!set->pages)
+            continue;
+        describe(&f, report, g);
+        /* In one piece both ways: the bytes in at the way in's rate; the way back costs the like. */
+        um_finding_win(&f, report,
+                       "of GPU fault service, throttling and CPU waiting on these pages",
+                       set->gpu_ns + set->wait_ns, UM_TO_DEVICE, set->in_bytes + set->out_bytes);
+        if (set->thrash)
+            f.also[also++] = "thrashing";
+        if (set->throttle_ns)
+            f.also[also++] = "throttling";
+        um_finding_evidence(&f, "pages_64k", um_count(set->pages));
+        um_finding_evidence(&f, "turns_most", um_count(set->most_turns));
+        um_finding_evidence(&f, "to_device_copies", um_count(set->in_copies));
+        um_finding_evidence(&f, "to_device_bytes", um_bytes(set->in_bytes));
+        um_finding_evidence(&f, "to_host_copies", um_count(set->out_copies));
+        um_finding_evidence(&f, "to_host_bytes", um_bytes(set->out_bytes));
+        um_finding_evidence(&f, "to_host_copies_in_trace", um_count(report->regions.out_copies));
+        um_finding_evidence(&f, "to_host_copies_while_kernel_ran", um_count(set->out_running));
+        um_finding_evidence(&f, "cpu_faults", um_count(set->cpu_faults));
+        um_finding_evidence(&f, "gpu_faults", um_count(set->gpu_faults));
+        um_finding_evidence(&f, "gpu_fault_ns", um_ns(set->gpu_ns));
+        um_finding_evidence(&f, "cpu_wait_ns", um_ns(set->wait_ns));
+        um_finding_evidence(&f, "thrash_pages_4k", um_count(set->thrash));
+        um_finding_evidence(&f, "throttle_ns", um_ns(set->throttle_ns));
+        um_finding_place(&f, report, g,
+                         (um_place_t){.bytes = set->in_bytes + set->out_bytes,
+                                      .copies = set->in_copies + set->out_copies,
+                                      .faults = set->gpu_faults + set->cpu_faults,
+                                      .ns = set->gpu_ns + set->wait_ns});
+        status = um_findings_add(out, &f);
+        if (status)
+            return status;
+    }
+    return UM_OK;
+}

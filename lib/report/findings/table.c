@@ -1,0 +1,146 @@
+#include "finding.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../demangle.h"
+
+#define FINDINGS_MAX 1024u
+
+const um_finding_kind_t um_finding_table[] = {
+    {"ping-pong", "pages travel to and fro between CPU and GPU", um_detect_ping_pong},
+    {"first-touch", "the GPU faults on memory that nobody has written", um_detect_first_touch},
+    {"demand-faulting", "a kernel faults dense data in, page by page", um_detect_demand_faulting},
+    {"host-read-tail", "the CPU takes results back by page faults", um_detect_host_read_tail},
+    {"false-sharing", "unrelated buffers share a page that moves", um_detect_false_sharing},
+    {"thrashing", "the driver saw pages thrash and held processors back", um_detect_thrashing},
+    {"allocation-churn", "the same memory is allocated and freed again and again", um_detect_churn},
+    {"never-on-cpu", "managed memory that the CPU never touches", um_detect_never_on_cpu},
+    {"pageable-copy", "copies from or to pageable host memory", um_detect_pageable_copy},
+    {NULL, NULL, NULL},
+};
+
+static int by_win(const void *a, const void *b)
+{
+    const um_finding_t *x = a, *y = b;
+
+    if (x->win_ns != y->win_ns)
+        return x->win_ns < y->win_ns ? 1 : -1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return strcmp(x->where, y->where);
+}
+
+um_status_t um_findings_detect(const um_report_t *report, um_findings_t *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (const um_finding_kind_t *kind = um_finding_table; kind->name; kind++) {
+        um_status_t status = kind->detect(report, kind, out);
+
+        if (status)
+            return status;
+    }
+    if (out->n)
+        qsort(out->list, out->n, sizeof(*out->list), by_win);
+    return UM_OK;
+}
+
+void um_findings_free(um_findings_t *findings)
+{
+    free(findings->list);
+    memset(findings, 0, sizeof(*findings));
+}
+
+um_status_t um_findings_add(um_findings_t *findings, const um_finding_t *finding)
+{
+    findings->found++;
+    if (findings->n == FINDINGS_MAX) {
+        size_t least = 0;
+
+        for (size_t i = 1; i < findings->n; i++) {
+            if (findings->list[i].win_ns < findings->list[least].win_ns)
+                least = i;
+        }
+        if (findings->list[least].win_ns < finding->win_ns)
+            findings->list[least] = *finding;
+        return UM_OK;
+    }
+    if (findings->n == findings->size) {
+        size_t size = findings->size ? findings->size * 2 : 8;
+        um_finding_t *array = realloc(findings->list, size * sizeof(*array));
+
+        if (!array)
+            return UM_ERR_NO_MEMORY;
+        findings->list = array;
+        findings->size = size;
+    }
+    findings->list[findings->n++] = *finding;
+    return UM_OK;
+}
+
+void um_finding_evidence(um_finding_t *finding, const char *key, um_value_t value)
+{
+    if (finding->n_evidence < UM_EVIDENCE_MAX)
+        finding->evidence[finding->n_evidence++] = (um_evidence_t){.key = key, .value = value};
+}
+
+void um_finding_say(char *field, size_t bytes, const char *format, ...)
+{
+    size_t n = strlen(field);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(field + n, bytes - n, format, args);
+    va_end(args);
+}
+
+void um_finding_place(um_finding_t *finding, const um_report_t *report, uint32_t group,
+                      um_place_t place)
+{
+    if (finding->n_places == UM_PLACES_MAX) {
+        finding->places_left++;
+        return;
+    }
+    um_group_name(&report->regions.groups[group], place.region, sizeof(place.region));
+    finding->places[finding->n_places++] = place;
+}
+
+void um_finding_kernel(const um_kernel_stat_t *kernel, char *out, size_t bytes)
+{
+    char *name = kernel && *kernel->name && !kernel->copy ? um_demangle_short(kernel->name) : NULL;
+
+    snprintf(out, bytes, "%s", name ? name : kernel && kernel->copy ? kernel->name : "a kernel");
+    free(name);
+}
+
+void um_finding_region(const um_report_t *report, uint32_t group, char *out, size_t bytes)
+{
+    const um_group_t *of = &report->regions.groups[group];
+    const char *site = um_report_site(report, of->call_site);
+    int n = um_group_name(of, out, bytes);
+
+    if (site && n >= 0 && (size_t)n < bytes)
+        snprintf(out + n, bytes - (size_t)n, " allocated at %.*s", (int)strcspn(site, ";"), site);
+}
+
+um_human_t um_human(um_value_t value)
+{
+    um_human_t human;
+
+    um_value_print(value, human.text, sizeof(human.text));
+    return human;
+}
+
+void um_finding_win(um_finding_t *finding, const um_report_t *report, const char *what,
+                    uint64_t spent_ns, um_direction_t direction, uint64_t bytes)
+{
+    um_rate_t rate = um_report_rate(report, direction);
+    uint64_t cost = um_rate_ns(&rate, bytes);
+
+    finding->win_ns = spent_ns > cost ? spent_ns - cost : 0;
+    um_say_in(finding->basis, "%s %s", um_h(um_ns(spent_ns)), what);
+    if (bytes && rate.bytes_per_s)
+        um_say_in(finding->basis, ", less %s at %s (%s)", um_h(um_bytes(bytes)),
+                  um_h(um_rate(rate.bytes_per_s)), rate.source);
+}

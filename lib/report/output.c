@@ -1,0 +1,374 @@
+/* The sections of a report, in the order in which they are read. Each reads the collected data and
+ * writes text and JSON at once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "demangle.h"
+#include "findings/finding.h"
+#include "sections.h"
+#include "units.h"
+
+/* ---- header ----------------------------------------------------------------------------------- */
+
+static const char *const tracing_name[] = {"unknown", "on", "off", "unsupported"};
+
+static void say_tracing(um_emitter_t *e, const um_trace_stat_t *t)
+{
+    static const char *const meaning[] = {
+        [UM_TRACING_UNKNOWN] = "the source does not say whether faults and migrations were "
+                               "recorded, and there are none: nothing is concluded from that",
+        [UM_TRACING_OFF] = "off: faults and migrations were not recorded, so none could be seen",
+        [UM_TRACING_UNSUPPORTED] = "faults and migrations cannot be recorded on that machine",
+    };
+    bool any = t->counts[UM_EV_GPU_FAULT] || t->counts[UM_EV_CPU_FAULT] || t->counts[UM_EV_MIGRATE];
+    char line[600];
+
+    if (t->tracing != UM_TRACING_ON)
+        snprintf(line, sizeof(line), "%s%s%s", meaning[t->tracing], t->tracing_evidence ? ": " : "",
+                 t->tracing_evidence ? t->tracing_evidence : "");
+    else if (any)
+        snprintf(line, sizeof(line),
+                 "on: %s GPU fault records, %s CPU faults, %s migrations, %s thrash, %s throttle, "
+                 "%s remote maps",
+                 um_h(um_count(t->counts[UM_EV_GPU_FAULT])),
+                 um_h(um_count(t->counts[UM_EV_CPU_FAULT])),
+                 um_h(um_count(t->counts[UM_EV_MIGRATE])), um_h(um_count(t->counts[UM_EV_THRASH])),
+                 um_h(um_count(t->counts[UM_EV_THROTTLE])),
+                 um_h(um_count(t->counts[UM_EV_REMOTE_MAP])));
+    else
+        snprintf(line, sizeof(line), "on, and there was no fault and no migration");
+    um_emitter_pair(e, NULL, "recording", um_text(line));
+}
+
+static void say_loss(um_emitter_t *e, const um_trace_stat_t *t)
+{
+    char line[400];
+
+    if (!t->losses) {
+        um_emitter_pair(e, NULL, "loss", um_text("none known"));
+        return;
+    }
+    snprintf(line, sizeof(line), "%s%s records lost",
+             t->lost_records ? "" : "an unknown number of ",
+             t->lost_records ? um_h(um_count(t->lost_records)) : "");
+    if (t->lost_bytes)
+        um_finding_say(line, sizeof(line), " (%s of migrations)", um_h(um_bytes(t->lost_bytes)));
+    um_finding_say(line, sizeof(line), ": %s; what is not seen below may have happened",
+                   t->loss_reason ? t->loss_reason : "no reason given");
+    um_emitter_pair(e, NULL, "loss", um_text(line));
+}
+
+static void write_trace(um_emitter_t *e, const um_report_t *r, const um_trace_stat_t *t)
+{
+    uint64_t span = t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0;
+    char span_text[200], machine[300] = "";
+
+    um_emitter_object(e, NULL);
+    um_emitter_pair(e, "path", r->n_traces > 1 ? "trace" : NULL, um_text(t->path));
+    um_emitter_pair(e, "program", t->command ? "program" : NULL, um_text(t->command));
+    um_emitter_pair(e, "rank", t->rank ? "rank" : NULL, um_text(t->rank));
+    if (t->host || t->kernel)
+        snprintf(machine, sizeof(machine), "%s%s%s", t->host ? t->host : "",
+                 t->host && t->kernel ? ", " : "", t->kernel ? t->kernel : "");
+    um_emitter_pair(e, NULL, *machine ? "machine" : NULL, um_text(machine));
+    um_emitter_pair(e, "host", NULL, um_text(t->host));
+    um_emitter_pair(e, "kernel", NULL, um_text(t->kernel));
+    um_emitter_pair(e, "gpu", t->device ? "gpu" : NULL, um_text(t->device));
+    um_emitter_pair(e, "gpu_uuid", NULL, um_text(t->uuid));
+    um_emitter_pair(e, "gpus", t->devices > 1 ? "gpus" : NULL, um_count(t->devices));
+    um_emitter_pair(e, "driver", t->driver ? "driver" : NULL, um_text(t->driver));
+    um_emitter_pair(e, "source", t->tool ? "source" : NULL, um_text(t->tool));
+    snprintf(span_text, sizeof(span_text), "%s, %s events", um_h(um_ns(span)),
+             um_h(um_count(t->events)));
+    um_emitter_pair(e, NULL, "span", um_text(span_text));
+    um_emitter_pair(e, "span_ns", NULL, um_ns(span));
+    um_emitter_pair(e, "first_ns", NULL, um_count(t->first_ns));
+    um_emitter_pair(e, "events", NULL, um_count(t->events));
+    um_emitter_pair(e, "tracing", NULL, um_text(tracing_name[t->tracing]));
+    um_emitter_pair(e, "tracing_evidence", NULL, um_text(t->tracing_evidence));
+    if (um_emitter_is_text(e))
+        say_tracing(e, t);
+    um_emitter_object(e, "records");
+    for (uint32_t type = 1; type < UM_EV_TYPE_COUNT; type++) {
+        if (t->counts[type])
+            um_emitter_pair(e, um_event_type_name(type), NULL, um_count(t->counts[type]));
+    }
+    um_emitter_end(e);
+    um_emitter_object(e, "loss");
+    um_emitter_pair(e, "events", NULL, um_count(t->losses));
+    um_emitter_pair(e, "records", NULL, um_count(t->lost_records));
+    um_emitter_pair(e, "bytes", NULL, um_bytes(t->lost_bytes));
+    um_emitter_pair(e, "reason", NULL, um_text(t->loss_reason));
+    um_emitter_end(e);
+    if (um_emitter_is_text(e))
+        say_loss(e, t);
+    um_emitter_pair(e, "note", t->note ? "note" : NULL, um_text(t->note));
+    um_emitter_pair(e, "to_device_bytes", NULL, um_bytes(t->moves[UM_TO_DEVICE].bytes));
+    um_emitter_pair(e, "to_host_bytes", NULL, um_bytes(t->moves[UM_TO_HOST].bytes));
+    um_emitter_end(e);
+}
+
+/* Many ranks: one line each instead of one header each. */
+static void write_ranks(um_emitter_t *e, const um_report_t *r)
+{
+    static const um_column_t columns[] = {
+        {NULL, "trace", true},       {NULL, "rank", true},        {NULL, "span", false},
+        {NULL, "GPU faults", false}, {NULL, "CPU faults", false}, {NULL, "to GPU", false},
+        {NULL, "to CPU", false},     {NULL, "lost", false},
+    };
+
+    if (r->n_traces < 2 || !um_emitter_is_text(e))
+        return;
+    um_emitter_heading(e, "By trace");
+    um_emitter_table(e, NULL, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 0; i < r->n_traces && i < um_emitter_options(e)->top; i++) {
+        const um_trace_stat_t *t = &r->traces[i];
+
+        um_emitter_row(e, (um_value_t[]){
+                              um_text(t->path),
+                              um_text(t->rank),
+                              um_ns(t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0),
+                              um_count(t->counts[UM_EV_GPU_FAULT]),
+                              um_count(t->counts[UM_EV_CPU_FAULT]),
+                              um_bytes(t->moves[UM_TO_DEVICE].bytes),
+                              um_bytes(t->moves[UM_TO_HOST].bytes),
+                              t->losses ? um_count(t->lost_records) : um_text("-"),
+                          });
+    }
+    um_emitter_table_end(e, r->n_traces > um_emitter_options(e)->top
+                                ? r->n_traces - um_emitter_options(e)->top
+                                : 0);
+}
+
+void um_section_header(um_emitter_t *e, const um_report_t *r)
+{
+    um_emitter_pair(e, "schema", NULL, um_text("umrt.report/1"));
+    um_emitter_line(e, r->n_traces == 1 ? "umrt report: %s" : "umrt report of several traces",
+                    r->n_traces == 1 ? r->traces[0].path : "");
+    um_emitter_array(e, "traces");
+    for (size_t i = 0; i < r->n_traces; i++) {
+        if (i && um_emitter_is_text(e)) {
+            if (i >= 3) {
+                um_emitter_line(e, "\n  ... and %zu more traces, in the table below",
+                                r->n_traces - i);
+                break;
+            }
+            um_emitter_line(e, "%s", "");
+        }
+        write_trace(e, r, &r->traces[i]);
+    }
+    um_emitter_end(e);
+    write_ranks(e, r);
+}
+
+/* ---- totals ----------------------------------------------------------------------------------- */
+
+void um_section_totals(um_emitter_t *e, const um_report_t *r)
+{
+    static const char *const direction[] = {"CPU to GPU", "GPU to CPU", "GPU to GPU"};
+    static const um_column_t columns[] = {
+        {"direction", "direction", true}, {"cause", "cause", true}, {"records", "records", false},
+        {"bytes", "bytes", false},        {"ns", "time", false},    {"rate", "rate", false},
+    };
+    bool any = false;
+
+    um_emitter_heading(e, "Migrations");
+    um_emitter_table(e, "migrations", columns, sizeof(columns) / sizeof(columns[0]));
+    for (int d = 0; d < UM_DIRECTIONS; d++) {
+        for (int c = 0; c < UM_CAUSES; c++) {
+            const um_moves_t *m = &r->moves[d][c];
+
+            if (!m->records)
+                continue;
+            any = true;
+            um_emitter_row(e,
+                           (um_value_t[]){um_text(direction[d]), um_text(um_migrate_cause_name(c)),
+                                          um_count(m->records), um_bytes(m->bytes), um_ns(m->ns),
+                                          m->ns ? um_rate((uint64_t)((double)m->bytes * 1e9 /
+                                                                     (double)m->ns))
+                                                : um_none()});
+        }
+    }
+    if (any || !um_emitter_is_text(e))
+        um_emitter_table_end(e, 0);
+    else
+        um_emitter_line(e, "  none");
+}
+
+void um_section_copies(um_emitter_t *e, const um_report_t *r)
+{
+    static const um_column_t columns[] = {
+        {"from", "copies from", true}, {"to", "to", true},        {"bytes_each", "each", false},
+        {"count", "count", false},     {"bytes", "bytes", false}, {"ns", "time", false},
+        {"async", "async", false},     {"on_gpu", NULL, false},
+    };
+    uint32_t top = um_emitter_options(e)->top;
+    size_t n = r->copies.n_classes;
+
+    if (!n && um_emitter_is_text(e))
+        return;
+    um_emitter_heading(e, "Copies");
+    um_emitter_table(e, "copies", columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 0; i < n && i < top; i++) {
+        const um_copy_class_t *c = &r->copies.classes[i];
+
+        um_emitter_row(e, (um_value_t[]){um_text(um_memory_kind_name(c->src)),
+                                         um_text(um_memory_kind_name(c->dst)),
+                                         c->bytes ? um_bytes(c->bytes) : um_none(),
+                                         um_count(c->count), um_bytes(c->total_bytes), um_ns(c->ns),
+                                         um_count(c->async), um_bool(c->on_gpu)});
+    }
+    um_emitter_table_end(e, n > top ? n - top : 0);
+}
+
+/* ---- findings --------------------------------------------------------------------------------- */
+
+static void finding_json(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
+{
+    um_emitter_object(e, NULL);
+    um_emitter_pair(e, "rank", NULL, um_count(rank));
+    um_emitter_pair(e, "kind", NULL, um_text(f->kind->name));
+    um_emitter_array(e, "also");
+    for (int i = 0; i < 3 && f->also[i]; i++)
+        um_emitter_element(e, um_text(f->also[i]));
+    um_emitter_end(e);
+    um_emitter_pair(e, "title", NULL, um_text(f->title));
+    um_emitter_pair(e, "where", NULL, um_text(f->where));
+    um_emitter_pair(e, "seen", NULL, um_text(f->seen));
+    um_emitter_pair(e, "todo", NULL, um_text(f->todo));
+    um_emitter_object(e, "code");
+    um_emitter_pair(e, "cuda12", NULL, um_text(f->code12));
+    um_emitter_pair(e, "cuda13", NULL, um_text(*f->code13 ? f->code13 : f->code12));
+    um_emitter_end(e);
+    um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
+    um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));
+    um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
+    um_emitter_object(e, "evidence");
+    for (uint32_t i = 0; i < f->n_evidence; i++)
+        um_emitter_pair(e, f->evidence[i].key, NULL, f->evidence[i].value);
+    um_emitter_end(e);
+    um_emitter_array(e, "places");
+    for (uint32_t i = 0; i < f->n_places; i++) {
+        um_emitter_object(e, NULL);
+        um_emitter_pair(e, "region", NULL, um_text(f->places[i].region));
+        um_emitter_pair(e, "bytes", NULL, um_bytes(f->places[i].bytes));
+        um_emitter_pair(e, "copies", NULL, um_count(f->places[i].copies));
+        um_emitter_pair(e, "faults", NULL, um_count(f->places[i].faults));
+        um_emitter_pair(e, "ns", NULL, um_ns(f->places[i].ns));
+        um_emitter_end(e);
+    }
+    um_emitter_end(e);
+    um_emitter_end(e);
+}
+
+static void finding_text(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
+{
+    uint32_t width = um_emitter_options(e)->width;
+    char win[80], left[300], basis[600], places[900] = "";
+    size_t used;
+
+    snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(f->win_ns)));
+    snprintf(left, sizeof(left), "%llu. %s", (unsigned long long)rank, f->title);
+    used = um_text_columns(left) + strlen(win);
+    um_emitter_line(e, um_emitter_options(e)->color ? "\n\033[1m%s\033[0m%*s%s" : "\n%s%*s%s", left,
+                    used + 2 < width ? (int)(width - used) : 2, "", win);
+    um_emitter_wrap(e, "where", f->where);
+    um_emitter_wrap(e, "seen", f->seen);
+    for (uint32_t i = 0; f->n_places > 1 && i < f->n_places; i++) {
+        const um_place_t *p = &f->places[i];
+
+        um_finding_say(places, sizeof(places), "%s%s %s", i ? ", " : "", p->region,
+                       um_h(um_bytes(p->bytes)));
+        if (p->faults)
+            um_finding_say(places, sizeof(places), " (%s fault%s)", um_h(um_count(p->faults)),
+                           p->faults == 1 ? "" : "s");
+    }
+    if (f->places_left)
+        um_finding_say(places, sizeof(places), " and %s more", um_h(um_count(f->places_left)));
+    if (*places)
+        um_emitter_wrap(e, "regions", places);
+    um_emitter_wrap(e, "do", f->todo);
+    um_emitter_wrap(e, "code", f->code12);
+    if (*f->code13)
+        um_emitter_wrap(e, "  CUDA 13", f->code13);
+    snprintf(basis, sizeof(basis), "%s; confidence %u %%", f->basis, f->confidence);
+    um_emitter_wrap(e, "estimate", basis);
+}
+
+void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
+{
+    uint32_t top = um_emitter_options(e)->top;
+
+    um_emitter_pair(e, "findings_found", NULL, um_count(findings->found));
+    um_emitter_heading(e, "Findings, by time to win (estimates)");
+    um_emitter_array(e, "findings");
+    for (size_t i = 0; i < findings->n && i < top; i++) {
+        if (um_emitter_is_text(e))
+            finding_text(e, &findings->list[i], i + 1);
+        else
+            finding_json(e, &findings->list[i], i + 1);
+    }
+    um_emitter_end(e);
+    if (!findings->found)
+        um_emitter_line(e, um_report_complete(r)
+                               ? "  none: nothing that umrt looks for is in this trace"
+                               : "  none in what was recorded, which is not all (see above)");
+    if (findings->found > top)
+        um_emitter_line(e, "\n  ... and %s more (--top)", um_h(um_count(findings->found - top)));
+}
+
+/* ---- all of it -------------------------------------------------------------------------------- */
+
+/* The next thing to type. */
+static void um_section_next(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
+{
+    const um_trace_stat_t *t = &r->traces[0];
+    char command[300];
+
+    if (t->tracing == UM_TRACING_OFF || t->tracing == UM_TRACING_UNKNOWN)
+        snprintf(command, sizeof(command), "umrt record -- %.200s",
+                 t->command ? t->command : "PROGRAM");
+    else if (findings->found && !r->hinted)
+        snprintf(command, sizeof(command), "umrt run -- %.200s",
+                 t->command ? t->command : "PROGRAM");
+    else
+        snprintf(command, sizeof(command), "umrt report --json %.200s", t->path);
+    um_emitter_pair(e, "next", NULL, um_text(command));
+    if (um_emitter_is_text(e)) {
+        char *clean = um_text_clean(command);
+
+        um_emitter_line(e, "\nNext: %s", clean ? clean : command);
+        free(clean);
+    }
+}
+
+um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, FILE *out)
+{
+    um_findings_t findings;
+    um_emitter_t *e;
+    um_status_t status;
+
+    if (!r || !options || !out || options->width < 60 || options->width > 400 || !options->top ||
+        options->top > 1000000 || options->format > UM_REPORT_JSON)
+        return UM_ERR_INVALID;
+    if (!r->n_traces)
+        return UM_ERR_STATE;
+    um_report_end_trace(r);
+    status = um_findings_detect(r, &findings);
+    if (!status)
+        status = um_emitter_open(options, out, &e);
+    if (!status) {
+        um_section_header(e, r);
+        um_section_totals(e, r);
+        um_section_findings(e, r, &findings);
+        um_section_regions(e, r);
+        um_section_kernels(e, r);
+        um_section_copies(e, r);
+        um_section_timeline(e, r);
+        um_section_heatmap(e, r);
+        um_section_next(e, r, &findings);
+        status = um_emitter_close(e);
+    }
+    um_findings_free(&findings);
+    return status;
+}

@@ -1,0 +1,19 @@
+/*
+ * sections.h - the parts of a report. Each reads what was collected and writes it through the emitter.
+ */
+#ifndef UM_SECTIONS_H
+#define UM_SECTIONS_H
+
+#include "emitter.h"
+#include "findings/finding.h"
+
+void um_section_header(um_emitter_t *e, const um_report_t *report);
+void um_section_totals(um_emitter_t *e, const um_report_t *report);
+void um_section_findings(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings);
+void um_section_regions(um_emitter_t *e, const um_report_t *report);
+void um_section_kernels(um_emitter_t *e, const um_report_t *report);
+void um_section_copies(um_emitter_t *e, const um_report_t *report);
+void um_section_timeline(um_emitter_t *e, const um_report_t *report);
+void um_section_heatmap(um_emitter_t *e, const um_report_t *report);
+
+#endif

@@ -1,0 +1,69 @@
+/* Strings of unknown origin, made fit for a terminal and for JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "emitter.h"
+
+/* Length of the valid UTF-8 sequence at s, 0 when there is none. */
+static size_t sequence(const unsigned char *s)
+{
+    static const struct {
+        unsigned char mask, lead, length;
+        uint32_t least;
+    } form[] = {{0x80, 0x00, 1, 0},
+                {0xe0, 0xc0, 2, 0x80},
+                {0xf0, 0xe0, 3, 0x800},
+                {0xf8, 0xf0, 4, 0x10000}};
+
+    for (size_t i = 0; i < 4; i++) {
+        uint32_t point;
+
+        if ((s[0] & form[i].mask) != form[i].lead)
+            continue;
+        point = s[0] & (unsigned char)~form[i].mask;
+        for (size_t k = 1; k < form[i].length; k++) {
+            if ((s[k] & 0xc0) != 0x80)
+                return 0;
+            point = point << 6 | (s[k] & 0x3f);
+        }
+        if (point < form[i].least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
+            return 0;
+        return form[i].length;
+    }
+    return 0;
+}
+
+char *um_text_clean(const char *text)
+{
+    const unsigned char *in = (const unsigned char *)text;
+    char *out = malloc(strlen(text) * 3 + 1), *to = out;
+
+    if (!out)
+        return NULL;
+    while (*in) {
+        size_t n = sequence(in);
+
+        if (!n) {
+            memcpy(to, "\xef\xbf\xbd", 3); /* U+FFFD */
+            to += 3;
+            in++;
+            continue;
+        }
+        if ((n == 1 && (*in < 0x20 || *in == 0x7f)) || (n == 2 && *in == 0xc2 && in[1] < 0xa0))
+            *to++ = '?';
+        else
+            to = (char *)memcpy(to, in, n) + n;
+        in += n;
+    }
+    *to = 0;
+    return out;
+}
+
+size_t um_text_columns(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
