@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define UM_BLOCK_SHIFT     21
 #define UM_LEAF_SHIFT      14 /* slots of a leaf: 32 GiB */
@@ -31,8 +32,9 @@
 #define UM_RADIX_END       (UINT64_C(1) << 48)
 #define UM_WIDE_BYTES      (UINT64_C(1) << 42) /* from here on a slot for each block is too dear */
 #define UM_ID_BUCKETS      65536u
-#define UM_CHUNK_RECORDS   256
-#define UM_ARRAY_CLASSES   26 /* arrays of 2^class entries */
+#define UM_CHUNK_MIN       (16u << 10) /* records are allocated in chunks that double from here */
+#define UM_CHUNK_MAX       (2u << 20)  /* to one huge page */
+#define UM_ARRAY_CLASSES   22          /* arrays of 2^class entries: one a byte of a block */
 #define UM_GENERATIONS_MAX (1u << 20)
 
 /* A region as the table holds it; one cache line. Dead while id is 0. */
@@ -49,6 +51,8 @@ _Static_assert(sizeof(um_record_t) == 64, "a record is one cache line");
 /*
  * The regions of one block, or of the wide slot, by address. An entry packs the region's start inside
  * the block (0 when it starts before it) above the record's address in cache lines: 21 + 42 bits.
+ * Behind the entries lie as many cells and one more: cell k counts the entries that start before the
+ * k-th part of the block, so that a search begins where it ends if regions are of like size.
  */
 typedef struct um_array {
     _Atomic uint32_t count;
@@ -58,18 +62,22 @@ typedef struct um_array {
     _Atomic uint64_t entry[]; /* zero or a packed record, never anything else */
 } um_array_t;
 
-/* A slot: version (16 bits), pointer (48 bits, bit 0 set for an array). 0 = never used. */
+/*
+ * A slot: a version (16 bits) and a pointer to a cache line (42 bits, then zeros) to which an array
+ * adds 1 and its class in the bits above it, so that a reader need not fetch the array's head.
+ */
 typedef _Atomic uint64_t um_slot_t;
-#define UM_SLOT_POINTER ((UINT64_C(1) << 48) - 1)
+#define UM_SLOT_POINTER ((UINT64_C(1) << 48) - 64)
 #define UM_SLOT_ARRAY   UINT64_C(1)
+#define UM_SLOT_CLASS   1 /* shift */
 
 typedef struct um_leaf {
     um_slot_t slot[UM_LEAF_SLOTS];
 } um_leaf_t;
 
 typedef struct um_chunk {
-    um_record_t record[UM_CHUNK_RECORDS];
     struct um_chunk *next;
+    um_record_t record[]; /* from the second cache line on */
 } um_chunk_t;
 
 /* How often a start address was used; open addressing, addr + 1 as the key, 0 = empty. */
@@ -90,6 +98,7 @@ struct um_regions {
     uint32_t last_id;
     um_record_t *free_records;
     um_chunk_t *chunks;
+    size_t chunk_bytes; /* of the last one */
     um_array_t *free_arrays[UM_ARRAY_CLASSES];
     um_array_t *all_arrays;
     um_generation_t *generations;
@@ -150,19 +159,25 @@ static um_record_t *um_record_next(const um_record_t *record)
 static um_record_t *um_record_new(um_regions_t *t)
 {
     um_record_t *record = t->free_records;
+    size_t bytes = t->chunk_bytes == 0             ? UM_CHUNK_MIN
+                   : t->chunk_bytes < UM_CHUNK_MAX ? t->chunk_bytes * 2
+                                                   : UM_CHUNK_MAX;
     um_chunk_t *chunk;
 
     if (record != NULL) {
         t->free_records = um_record_next(record);
         return record;
     }
-    chunk = aligned_alloc(64, sizeof *chunk);
+    chunk = aligned_alloc(bytes, bytes);
     if (chunk == NULL)
         return NULL;
-    memset(chunk, 0, sizeof *chunk);
+    if (bytes == UM_CHUNK_MAX) /* lookups are random accesses: spare them the page walks */
+        madvise(chunk, bytes, MADV_HUGEPAGE);
+    memset(chunk, 0, bytes);
     chunk->next = t->chunks;
     t->chunks = chunk;
-    for (int i = UM_CHUNK_RECORDS - 1; i > 0; i--) {
+    t->chunk_bytes = bytes;
+    for (size_t i = (bytes - sizeof *chunk) / sizeof *record - 1; i > 0; i--) {
         UM_PUT(chunk->record[i].next, (uintptr_t)t->free_records);
         t->free_records = &chunk->record[i];
     }
@@ -248,10 +263,37 @@ static uint64_t um_array_get(const um_array_t *array, uint32_t i)
     return UM_GET(array->entry[i]);
 }
 
+/* Cells are 1 << (21 - shift) parts of the block. */
+static unsigned um_cell_shift(uint32_t class)
+{
+    return UM_BLOCK_SHIFT - class;
+}
+
+static _Atomic uint32_t *um_cells(const um_array_t *array, uint32_t class)
+{
+    return (_Atomic uint32_t *)(uintptr_t)(array->entry + ((size_t)1 << class));
+}
+
+/* Sets count and cells of an array whose n entries are in place. */
+static void um_array_finish(um_array_t *array, uint32_t n)
+{
+    unsigned shift = um_cell_shift(array->class);
+    uint32_t below = 0;
+
+    for (uint64_t k = 0; k <= UM_BLOCK_BYTES >> shift; k++) {
+        while (below < n && um_array_get(array, below) >> 42 < k << shift)
+            below++;
+        UM_PUT(um_cells(array, array->class)[k], below);
+    }
+    UM_PUT(array->count, n);
+}
+
 /* Makes sure that `n` arrays of the class are free. One is always kept for a removal, which must not
  * fail. */
 static bool um_array_reserve(um_regions_t *t, uint32_t class, unsigned n)
 {
+    size_t bytes = sizeof(um_array_t) + (sizeof(uint64_t) << class) + (sizeof(uint32_t) << class) +
+                   sizeof(uint32_t);
     um_array_t *array;
 
     if (class >= UM_ARRAY_CLASSES)
@@ -259,9 +301,11 @@ static bool um_array_reserve(um_regions_t *t, uint32_t class, unsigned n)
     for (array = t->free_arrays[class]; array != NULL && n > 0; array = array->next)
         n--;
     for (; n > 0; n--) {
-        array = calloc(1, sizeof *array + (sizeof *array->entry << class));
+        bytes = (bytes + 63) & ~(size_t)63; /* the smallest are one cache line */
+        array = aligned_alloc(64, bytes);
         if (array == NULL)
             return false;
+        memset(array, 0, bytes);
         array->class = class;
         array->next = t->free_arrays[class];
         t->free_arrays[class] = array;
@@ -286,26 +330,23 @@ static void um_array_release(um_regions_t *t, um_array_t *array)
 }
 
 /* The last entry that starts at or before `start`: its record, or NULL. Bounds hold whatever a
- * concurrent writer does to a recycled array. */
-static um_record_t *um_array_find(const um_array_t *array, uint64_t start)
+ * concurrent writer does to a recycled array. No branch depends on an entry: it would be a coin toss. */
+static um_record_t *um_array_find(const um_array_t *array, uint32_t class, uint64_t start)
 {
-    uint32_t n = UM_GET(array->count);
+    const _Atomic uint32_t *cell = um_cells(array, class) + (start >> um_cell_shift(class));
     uint64_t key = start << 42 | ((UINT64_C(1) << 42) - 1);
-    uint32_t low = 0;
+    uint32_t low = UM_GET(cell[0]), end = UM_GET(cell[1]), n;
 
-    if (n > 1u << array->class)
+    low -= low > 0; /* the one before may reach in here */
+    if (low >= end || end > 1u << class)
         return NULL;
-    while (n > 0) {
+    for (n = end - low; n > 1;) {
         uint32_t half = n / 2;
 
-        if (um_array_get(array, low + half) <= key) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
+        low += half & -(uint32_t)(um_array_get(array, low + half) <= key);
+        n -= half;
     }
-    return low > 0 ? um_entry_record(um_array_get(array, low - 1)) : NULL;
+    return um_array_get(array, low) <= key ? um_entry_record(um_array_get(array, low)) : NULL;
 }
 
 /* ---- slots ---- */
@@ -319,9 +360,12 @@ static um_slot_t *um_slot_of(const um_regions_t *t, uint64_t addr)
 
 static um_array_t *um_slot_array(uint64_t word)
 {
-    return (word & UM_SLOT_ARRAY) != 0
-               ? (um_array_t *)(uintptr_t)(word & UM_SLOT_POINTER & ~UM_SLOT_ARRAY)
-               : NULL;
+    return (word & UM_SLOT_ARRAY) != 0 ? (um_array_t *)(uintptr_t)(word & UM_SLOT_POINTER) : NULL;
+}
+
+static uint32_t um_slot_class(uint64_t word)
+{
+    return (uint32_t)(word >> UM_SLOT_CLASS) & 31;
 }
 
 static um_record_t *um_slot_record(uint64_t word)
@@ -329,12 +373,15 @@ static um_record_t *um_slot_record(uint64_t word)
     return (word & UM_SLOT_ARRAY) == 0 ? (um_record_t *)(uintptr_t)(word & UM_SLOT_POINTER) : NULL;
 }
 
-/* Points a slot elsewhere under the next version. */
-static void um_slot_set(um_slot_t *slot, const void *pointer, uint64_t tag)
+/* Points a slot elsewhere under the next version: to a record or NULL, or to an array. */
+static void um_slot_set(um_slot_t *slot, const um_record_t *record, const um_array_t *array)
 {
     uint64_t version = (UM_GET(*slot) >> 48) + 1;
+    uint64_t word = (uint64_t)(uintptr_t)record;
 
-    UM_PUT(*slot, version << 48 | (uint64_t)(uintptr_t)pointer | tag);
+    if (array != NULL)
+        word = (uint64_t)(uintptr_t)array | (uint64_t)array->class << UM_SLOT_CLASS | UM_SLOT_ARRAY;
+    UM_PUT(*slot, version << 48 | word);
 }
 
 static bool um_is_wide(uint64_t addr, uint64_t bytes)
@@ -362,7 +409,7 @@ static uint32_t um_slot_growth(uint64_t word)
 
     if (array != NULL)
         return array->class + (UM_GET(array->count) == 1u << array->class);
-    return um_slot_record(word) != NULL ? 2 : 0;
+    return um_slot_record(word) != NULL ? 1 : 0;
 }
 
 /* Adds a record to a slot; growth has been reserved. `block` orders entries, wide ones by nothing. */
@@ -375,10 +422,10 @@ static void um_slot_insert(um_regions_t *t, um_slot_t *slot, um_record_t *record
     uint32_t n = 0, i = 0;
 
     if (old == NULL && um_slot_record(word) == NULL && slot != &t->wide) {
-        um_slot_set(slot, record, 0);
+        um_slot_set(slot, record, NULL);
         return;
     }
-    array = um_array_take(t, old != NULL || slot != &t->wide ? um_slot_growth(word) : 2);
+    array = um_array_take(t, old != NULL || slot != &t->wide ? um_slot_growth(word) : 1);
     if (old == NULL && um_slot_record(word) != NULL) {
         um_record_t *only = um_slot_record(word);
 
@@ -389,8 +436,8 @@ static void um_slot_insert(um_regions_t *t, um_slot_t *slot, um_record_t *record
     for (i = n; i > 0 && um_array_get(array, i - 1) > entry; i--)
         UM_PUT(array->entry[i], um_array_get(array, i - 1));
     UM_PUT(array->entry[i], entry);
-    UM_PUT(array->count, n + 1);
-    um_slot_set(slot, array, UM_SLOT_ARRAY);
+    um_array_finish(array, n + 1);
+    um_slot_set(slot, NULL, array);
     if (old != NULL)
         um_array_release(t, old);
 }
@@ -402,7 +449,7 @@ static void um_slot_remove(um_regions_t *t, um_slot_t *slot, const um_record_t *
     uint32_t n = 0, count;
 
     if (old == NULL) {
-        um_slot_set(slot, NULL, 0);
+        um_slot_set(slot, NULL, NULL);
         return;
     }
     count = UM_GET(old->count);
@@ -410,13 +457,13 @@ static void um_slot_remove(um_regions_t *t, um_slot_t *slot, const um_record_t *
     for (uint32_t i = 0; i < count; i++)
         if (um_entry_record(um_array_get(old, i)) != record)
             UM_PUT(array->entry[n++], um_array_get(old, i));
-    UM_PUT(array->count, n);
+    um_array_finish(array, n);
     if (n == 0)
-        um_slot_set(slot, NULL, 0);
+        um_slot_set(slot, NULL, NULL);
     else if (n == 1 && slot != &t->wide)
-        um_slot_set(slot, um_entry_record(um_array_get(array, 0)), 0);
+        um_slot_set(slot, um_entry_record(um_array_get(array, 0)), NULL);
     else
-        um_slot_set(slot, array, UM_SLOT_ARRAY);
+        um_slot_set(slot, NULL, array);
     if (n == 0 || (n == 1 && slot != &t->wide))
         um_array_release(t, array);
     um_array_release(t, old);
@@ -452,9 +499,9 @@ bool um_regions_find(const um_regions_t *t, uint64_t addr, um_region_t *out)
     while (slot != NULL) {
         uint64_t word = UM_GET(*slot);
         const um_array_t *array = um_slot_array(word);
-        const um_record_t *record = array != NULL
-                                        ? um_array_find(array, addr & (UM_BLOCK_BYTES - 1))
-                                        : um_slot_record(word);
+        uint64_t start = addr & (UM_BLOCK_BYTES - 1);
+        const um_record_t *record =
+            array != NULL ? um_array_find(array, um_slot_class(word), start) : um_slot_record(word);
 
         if (record != NULL) {
             um_region_t copy;
@@ -572,7 +619,7 @@ static bool um_reserve(um_regions_t *t, uint64_t addr, uint64_t last, bool wide)
 
     if (wide) {
         class = um_slot_growth(UM_GET(t->wide));
-        return um_array_reserve(t, class != 0 ? class : 2, 2);
+        return um_array_reserve(t, class != 0 ? class : 1, 2);
     }
     for (uint64_t i = addr >> shift; i <= last >> shift; i++) {
         um_leaf_t *leaf = UM_GET(t->directory[i]);
