@@ -4,6 +4,8 @@
 #include "executor.h"
 #include "live.h"
 
+#include "core/marks.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +74,8 @@ static um_status_t um_attach(um_runtime_t *runtime, char *reason, size_t reason_
     if ((status = um_activity_init()) != UM_OK ||
         (status = um_callbacks_subscribe(reason, reason_bytes)) != UM_OK)
         return status;
-    um_nvtx_subscribe();
+    if (um_live.record)
+        um_marks_attach(runtime);
     um_late_start();
     return UM_OK;
 }
@@ -81,6 +84,7 @@ static um_status_t um_attach(um_runtime_t *runtime, char *reason, size_t reason_
 static void um_detach(void)
 {
     um_live.on = false;
+    um_marks_attach(NULL);
     um_activity_stop();
 }
 
@@ -88,6 +92,7 @@ static void um_detach(void)
 static void um_abandon(void)
 {
     um_live.on = false;
+    um_marks_attach(NULL);
 }
 
 const um_backend_t *um_backend(void)

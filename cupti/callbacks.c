@@ -448,7 +448,8 @@ static void um_on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data)
     case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
         if (um_live.cupti->context_id)
             um_live.cupti->context_id(data->context, &context);
-        um_cuda_context_is(context, id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED ? data->context : NULL);
+        um_cuda_context_is(context,
+                           id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED ? data->context : NULL);
         um_post_context(context, UM_DEVICE_NONE,
                         id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED ? UM_CONTEXT_CREATED
                                                                   : UM_CONTEXT_DESTROYED);
@@ -483,8 +484,6 @@ static void CUPTIAPI um_callback(void *ctx, CUpti_CallbackDomain domain, CUpti_C
             call->fn(info, call);
     } else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
         um_on_resource(id, data);
-    } else if (domain == CUPTI_CB_DOMAIN_NVTX) {
-        um_on_nvtx(id, data);
     }
 }
 

@@ -148,10 +148,6 @@ bool um_modules_kernel(const char *name, uint64_t *module_hash, const um_param_t
 uint64_t um_callsite_here(void); /* id of the program's stack; posts CALL_SITE once; 0 = off */
 void um_callsite_prepare(void);  /* what backtrace allocates, now rather than in a callback */
 
-/* nvtx.c */
-void um_nvtx_subscribe(void);
-void um_on_nvtx(CUpti_CallbackId id, const CUpti_NvtxData *data);
-
 /* activity.c */
 um_status_t um_activity_init(void); /* starts the drain thread, asleep */
 void um_activity_context(void); /* a context exists: unified-memory records can be switched on */

@@ -95,6 +95,10 @@ UM_API um_status_t um_machine_probe(um_event_fn fn, void *ctx);
  * Returns 1 always: a failure of ours must not be a failure of theirs. */
 UM_API int InitializeInjection(void);
 
+/* Called by NVTX when NVTX_INJECTION64_PATH names this library; not for programs. Takes the program's
+ * marks and ranges while a trace is recorded. Returns 1, or 0 for an NVTX that it does not know. */
+UM_API int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id));
+
 #ifdef __cplusplus
 }
 #endif

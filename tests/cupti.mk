@@ -1,5 +1,7 @@
 # The CUDA source: decoding, symbol tables, and the whole of it against a fake driver and CUPTI.
 EXTRA_DIST += tests/fake/cuda.c tests/fake/cupti.c tests/gpu/safety.c tests/gpu/check_safety.sh
+check_PROGRAMS += tests/unit/marks
+tests_unit_marks_SOURCES = tests/unit/marks.c
 if UM_WITH_CUDA
 check_PROGRAMS += tests/unit/cupti_decode tests/unit/cupti_driver tests/unit/cupti_live
 tests_unit_cupti_decode_SOURCES = tests/unit/cupti_decode.c

@@ -28,7 +28,7 @@ difference() {
 foreign() {
     for file in "$@"; do
         nm -g --defined-only "$file" 2>/dev/null | awk -v file="$(basename "$file")" \
-            'NF == 3 && $3 !~ /^(um_|main$|InitializeInjection$)/ { print file ": " $3 }'
+            'NF == 3 && $3 !~ /^(um_|main$|InitializeInjection(Nvtx2)?$)/ { print file ": " $3 }'
     done
 }
 
