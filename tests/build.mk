@@ -11,15 +11,18 @@ EXTRA_DIST += \
 	tests/in-process/criterion/criterion.h tests/lsan.supp \
 	tests/fuzz .clang-format .clang-tidy
 
-# The unit tests alone, for builds with sanitizers: `make check-unit`, `make check-threads`.
-UM_THREAD_TESTS = $(filter %_threads,$(check_PROGRAMS))
-check-unit: all $(check_PROGRAMS)
+# The unit tests alone, for builds with sanitizers: `make check-unit`, `make check-threads`. Tests in
+# which threads meet go into UM_THREAD_TESTS.
+check-unit:
+	$(MAKE) $(AM_MAKEFLAGS) all
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(check_PROGRAMS)'
-check-threads: all $(UM_THREAD_TESTS)
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(UM_THREAD_TESTS)'
+check-threads:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(UM_THREAD_TESTS)' check_PROGRAMS='$(UM_THREAD_TESTS)'
 
 # tests/gpu/check_*.sh, on a machine with a GPU. There, a skipped test is a failed one.
-check-gpu: all
+check-gpu:
+	$(MAKE) $(AM_MAKEFLAGS) all
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TEST_SUITE_LOG=check-gpu.log VERBOSE=1 \
 	    TESTS="$$(cd $(srcdir) && ls tests/gpu/check_*.sh | tr '\n' ' ')"
 	@if grep -q '^# SKIP: *[1-9]' check-gpu.log; then \

@@ -1,6 +1,6 @@
 # Criterion programs: check_PROGRAMS += tests/unit/NAME, tests_unit_NAME_SOURCES = tests/unit/NAME.c;
 # LDADD below is the default. Scripts print TAP too: dist_check_SCRIPTS += tests/cli/NAME.sh.
-# A program that tests threads is called NAME_threads: CI runs those under ThreadSanitizer.
+# A program in which threads meet: UM_THREAD_TESTS += tests/unit/NAME, for ThreadSanitizer.
 AM_CPPFLAGS += $(CRITERION_CFLAGS)
 LDADD = libumcore.la $(CRITERION_LIBS)
 TESTS += $(check_PROGRAMS) $(dist_check_SCRIPTS)

@@ -2,13 +2,13 @@
 # What must not be in the tree: machine paths, package index hosts, notes to self, large files.
 . "$UM_SRCDIR/tests/meta/tap.sh"
 
-# files DIR: the files of the tree, NUL-separated: git's where there is git, else all that lie there.
+# files DIR: the source files of the tree, NUL-separated: git's where there is git, else (in a released
+# tree, perhaps with a build inside) what lies in the rooms.
 files() {
     cd "$1" || return 1
     git ls-files -z 2>/dev/null | grep -qz . && { git ls-files -z; return; }
-    find . -type f ! -path './autom4te.cache/*' ! -path './build-aux/*' ! -path './build/*' \
-        ! -path './build-*/*' ! -path './m4/l*' ! -name configure ! -name aclocal.m4 \
-        ! -name Makefile.in -print0
+    find advisors bench cupti examples lib tests tools m4/um_*.m4 *.am *.ac *.in quickstart -type f \
+        ! -name Makefile.in -print0 2>/dev/null
 }
 
 # mentions DIR PATTERN: text files that match, with the line.
@@ -43,9 +43,9 @@ ok "no file over 1 MiB" larger_than "$UM_SRCDIR" 1024
 ok "traces together under 10 MiB" traces_over "$UM_SRCDIR" 10485760
 
 tree=$scratch/tree
-mkdir "$tree"
-printf 'see /%s/me/x\nfrom pypi.%s\n/* TO%s: later */\n' home org DO >"$tree/planted.txt"
-head -c 2000000 /dev/zero >"$tree/planted.umt"
+mkdir -p "$tree/lib"
+printf 'see /%s/me/x\nfrom pypi.%s\n/* TO%s: later */\n' home org DO >"$tree/lib/planted.txt"
+head -c 2000000 /dev/zero >"$tree/lib/planted.umt"
 caught "a machine path" mentions "$tree" "$paths"
 caught "a package index host" mentions "$tree" "$hosts"
 caught "a note to self" mentions "$tree" "$notes"
