@@ -1,3 +1,12 @@
 # Attribution and report. The report is libumtool's, so its tests link that before libumcore.
-check_PROGRAMS += tests/unit/attribution
+check_PROGRAMS += tests/unit/attribution tests/unit/report_findings tests/unit/report_logs
+report_ldadd = libumtool.la $(LDADD) $(SQLITE_LIBS) $(JANSSON_LIBS)
+report_stream = tests/unit/report_stream.h tests/unit/report_stream.c
+
 tests_unit_attribution_SOURCES = tests/unit/attribution.c
+
+tests_unit_report_findings_SOURCES = tests/unit/report_findings.c $(report_stream)
+tests_unit_report_findings_LDADD = $(report_ldadd)
+
+tests_unit_report_logs_SOURCES = tests/unit/report_logs.c $(report_stream)
+tests_unit_report_logs_LDADD = $(report_ldadd)

@@ -349,6 +349,18 @@ static void print_cell(um_emitter_t *e, const char *text, size_t width, bool lef
     }
 }
 
+/* Whether a column is in the text: it has a title and something to tell. */
+static bool shown(const um_emitter_t *e, size_t column)
+{
+    const um_column_t *of = &e->columns[column];
+
+    for (size_t r = 0; of->title && of->hide && r < e->n_rows; r++) {
+        if (strcmp(cell(e, r, column), of->hide))
+            return true;
+    }
+    return of->title && !of->hide;
+}
+
 void um_emitter_table_end(um_emitter_t *e, uint64_t more)
 {
     size_t width[COLUMNS_MAX], total = 0, gives = COLUMNS_MAX, last = 0;
@@ -359,7 +371,7 @@ void um_emitter_table_end(um_emitter_t *e, uint64_t more)
     }
     for (size_t c = 0; c < e->n_columns; c++) {
         width[c] = 0;
-        if (!e->columns[c].title)
+        if (!shown(e, c))
             continue;
         last = c;
         width[c] = um_text_columns(e->columns[c].title);
@@ -379,7 +391,7 @@ void um_emitter_table_end(um_emitter_t *e, uint64_t more)
     }
     for (size_t r = 0; r <= e->n_rows; r++) {
         for (size_t c = 0; c < e->n_columns; c++) {
-            if (!e->columns[c].title)
+            if (!shown(e, c))
                 continue;
             fputs("  ", e->out);
             print_cell(e, r ? cell(e, r - 1, c) : e->columns[c].title, width[c], e->columns[c].left,

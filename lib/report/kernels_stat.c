@@ -183,31 +183,41 @@ static um_status_t on_fault(um_kernels_stat_t *stat, const um_event_t *event,
     return UM_OK;
 }
 
-/* Data that comes from the CPU to a page that the GPU alone seemed to know: somebody had written it. */
-static void withdraw_first(um_kernels_stat_t *stat, const um_ev_migrate_t *migrate)
+typedef struct um_arriving {
+    um_kernels_stat_t *stat;
+    uint32_t kernel;
+    bool from_host;
+    um_status_t status;
+} um_arriving_t;
+
+static void arrive(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes)
 {
-    uint64_t addr = migrate->addr;
+    um_arriving_t *arriving = ctx;
+    um_kernels_stat_t *stat = arriving->stat;
+    um_page_t *page = um_regions_stat_page(stat->regions, live, addr);
+    um_status_t status;
+    uint32_t p;
 
-    for (uint32_t n = 0; n < UM_PAGES_PER_BLOCK && addr - migrate->addr < migrate->bytes; n++) {
-        um_live_t *live = um_regions_stat_find(stat->regions, addr);
-        um_page_t *page = live ? um_regions_stat_page(stat->regions, live, addr) : NULL;
-
-        if (page && page->first_faults && !page->out_bytes) {
-            stat->pairs[page->first_pair].first_faults -= page->first_faults;
-            stat->pairs[page->first_pair].first_ns -= page->first_ns;
-            page->first_faults = 0;
-            page->first_ns = 0;
-        }
-        addr = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES + UM_BIG_PAGE_BYTES;
+    /* Data from the CPU for a page that the GPU alone seemed to know: somebody had written it. */
+    if (arriving->from_host && page && page->first_faults && !page->out_bytes) {
+        stat->pairs[page->first_pair].first_faults -= page->first_faults;
+        stat->pairs[page->first_pair].first_ns -= page->first_ns;
+        page->first_faults = 0;
+        page->first_ns = 0;
     }
+    status = pair_get(stat, arriving->kernel, live->group, &p);
+    if (status)
+        arriving->status = status;
+    else
+        stat->pairs[p].in_bytes += bytes;
 }
 
 um_status_t um_kernels_stat_attributed(um_kernels_stat_t *stat, const um_event_t *event,
                                        const um_attributed_t *who)
 {
+    um_arriving_t arriving;
     um_status_t status;
-    um_live_t *live;
-    uint32_t k, p;
+    uint32_t k;
 
     if (who->to == UM_TO_COPY)
         status = kernel_get(stat, "copies and sets of managed memory", true, &k);
@@ -228,15 +238,13 @@ um_status_t um_kernels_stat_attributed(um_kernels_stat_t *stat, const um_event_t
         return UM_OK;
     }
     stat->kernels[k].in_bytes += event->u.migrate.bytes;
-    if (event->u.migrate.src < 0)
-        withdraw_first(stat, &event->u.migrate);
-    live = um_regions_stat_find(stat->regions, event->u.migrate.addr);
-    if (!live)
-        return UM_OK;
-    status = pair_get(stat, k, live->group, &p);
-    if (!status)
-        stat->pairs[p].in_bytes += event->u.migrate.bytes;
-    return status;
+    arriving = (um_arriving_t){.stat = stat,
+                               .kernel = k,
+                               .from_host = event->u.migrate.src < 0,
+                               .status = UM_OK};
+    um_regions_stat_split(stat->regions, event->u.migrate.addr, event->u.migrate.bytes, arrive,
+                          &arriving);
+    return arriving.status;
 }
 
 void um_kernels_stat_end(um_kernels_stat_t *stat)

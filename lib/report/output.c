@@ -112,9 +112,10 @@ static void write_trace(um_emitter_t *e, const um_report_t *r, const um_trace_st
 static void write_ranks(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {NULL, "trace", true},       {NULL, "rank", true},        {NULL, "span", false},
-        {NULL, "GPU faults", false}, {NULL, "CPU faults", false}, {NULL, "to GPU", false},
-        {NULL, "to CPU", false},     {NULL, "lost", false},
+        {NULL, "trace", true, NULL},       {NULL, "rank", true, NULL},
+        {NULL, "span", false, NULL},       {NULL, "GPU faults", false, NULL},
+        {NULL, "CPU faults", false, NULL}, {NULL, "to GPU", false, NULL},
+        {NULL, "to CPU", false, NULL},     {NULL, "lost", false, NULL},
     };
 
     if (r->n_traces < 2 || !um_emitter_is_text(e))
@@ -167,8 +168,12 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
 {
     static const char *const direction[] = {"CPU to GPU", "GPU to CPU", "GPU to GPU"};
     static const um_column_t columns[] = {
-        {"direction", "direction", true}, {"cause", "cause", true}, {"records", "records", false},
-        {"bytes", "bytes", false},        {"ns", "time", false},    {"rate", "rate", false},
+        {"direction", "direction", true, NULL},
+        {"cause", "cause", true, NULL},
+        {"records", "records", false, NULL},
+        {"bytes", "bytes", false, NULL},
+        {"ns", "time", false, NULL},
+        {"rate", "rate", false, NULL},
     };
     bool any = false;
 
@@ -198,9 +203,10 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
 void um_section_copies(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {"from", "copies from", true}, {"to", "to", true},        {"bytes_each", "each", false},
-        {"count", "count", false},     {"bytes", "bytes", false}, {"ns", "time", false},
-        {"async", "async", false},     {"on_gpu", NULL, false},
+        {"from", "copies from", true, NULL}, {"to", "to", true, NULL},
+        {"bytes_each", "each", false, NULL}, {"count", "count", false, NULL},
+        {"bytes", "bytes", false, NULL},     {"ns", "time", false, NULL},
+        {"async", "async", false, NULL},     {"on_gpu", NULL, false, NULL},
     };
     uint32_t top = um_emitter_options(e)->top;
     size_t n = r->copies.n_classes;

@@ -338,8 +338,7 @@ static void fold(um_regions_stat_t *stat, um_live_t *live)
     bool pings = false, tails = false;
 
     sums_add(&group->sums, &live->sums);
-    group->first_cpu += live->first_toucher == 1;
-    group->first_gpu += live->first_toucher == 2;
+    group->first[live->first_toucher]++;
     group->gpu_used += live->gpu;
     group->gpu_only += live->gpu && !live->cpu && live->id && live->family == UM_FAMILY_MANAGED &&
                        !(live->flags & UM_REGION_BEFORE_UMRT);
@@ -498,8 +497,11 @@ static void shared_move(um_shared_page_t *page, uint64_t addr, uint64_t end, boo
         uint64_t low = from > sharer->addr ? from : sharer->addr;
         uint64_t high = to < sharer->addr + sharer->bytes ? to : sharer->addr + sharer->bytes;
 
-        if (i != page->faulted && low < high)
+        if (i != page->faulted && low < high) {
             sharer->dragged_bytes += high - low;
+            page->dragging_faults += !page->dragged;
+            page->dragged = true;
+        }
     }
 }
 
@@ -514,6 +516,7 @@ static void shared_fault(um_shared_page_t *page, uint64_t addr, uint64_t pc, boo
         if (cpu) {
             sharer->cpu_faults++;
             page->faulted = i;
+            page->dragged = false;
             page->faulted_offset = addr > sharer->addr ? addr - sharer->addr : 0;
             page->pc = pc;
         } else {
@@ -622,7 +625,7 @@ static void touched(um_live_t *live, bool gpu)
     else
         live->cpu = true;
     if (!live->first_toucher)
-        live->first_toucher = gpu ? 2 : 1;
+        live->first_toucher = gpu ? UM_TOUCHED_BY_GPU : UM_TOUCHED_BY_CPU;
 }
 
 /* The CPU's faults populate whole surroundings: none of the block's regions is untouched by it. */
@@ -750,51 +753,97 @@ static void move_page(um_page_t *page, uint64_t bytes, bool in, bool begins, boo
     }
 }
 
-/* A move that nobody asked for, cut at regions and 64 KiB pages. */
+/* Bytes between known allocations that lie in the same 64 KiB page as one of them: pages move whole, so
+ * these only come along. 0 where a region is, or where nothing near is known. */
+static uint64_t padding(const um_regions_stat_t *stat, uint64_t addr)
+{
+    uint64_t page = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
+    size_t at = live_index(stat, addr);
+    const um_live_t *low = at > 0 ? stat->live[at - 1] : NULL;
+    const um_live_t *high = at < stat->n_live ? stat->live[at] : NULL;
+    uint64_t end = page + UM_BIG_PAGE_BYTES;
+
+    if (high && high->addr <= addr)
+        return 0;
+    if (high && high->addr < end && high->id)
+        return high->addr - addr;
+    if (low && low->id && low->addr + low->bytes > page)
+        return end - addr;
+    return 0;
+}
+
+void um_regions_stat_split(um_regions_stat_t *stat, uint64_t addr, uint64_t bytes, um_piece_fn fn,
+                           void *ctx)
+{
+    uint64_t end = addr > ADDR_MAX - bytes ? ADDR_MAX : addr + bytes;
+
+    if (bytes > ADDR_MAX)
+        end = ADDR_MAX;
+    for (uint32_t n = 0; addr < end && n < RECORD_PAGES_MAX; n++) {
+        uint64_t skip = padding(stat, addr), stop;
+        um_live_t *live;
+
+        if (skip) {
+            addr += skip;
+            continue;
+        }
+        live = um_regions_stat_find(stat, addr);
+        if (!live)
+            return;
+        stop = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES + UM_BIG_PAGE_BYTES;
+        if (stop > live->addr + live->bytes)
+            stop = live->addr + live->bytes;
+        if (stop > end)
+            stop = end;
+        fn(ctx, live, addr, stop - addr);
+        addr = stop;
+    }
+}
+
+typedef struct um_moving {
+    um_regions_stat_t *stat;
+    bool in, running, begins;
+} um_moving_t;
+
+static void move_piece(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes)
+{
+    um_moving_t *moving = ctx;
+    um_regions_stat_t *stat = moving->stat;
+    um_shared_page_t *shared = shared_at(stat, addr);
+    um_page_t *page = um_regions_stat_page(stat, live, addr);
+
+    live->active = true;
+    live->cpu = live->gpu = true; /* there was something to move */
+    if (moving->in) {
+        /* The CPU had it, though nobody was seen to put it there. */
+        if (live->first_toucher == UM_TOUCHED_BY_GPU && !live->sums.in_bytes &&
+            !live->sums.out_bytes)
+            live->first_toucher = UM_TOUCHED_BY_CPU_SURELY;
+        live->sums.in_bytes += bytes;
+        live->sums.in_copies += moving->begins;
+    } else {
+        live->sums.out_bytes += bytes;
+        live->sums.out_copies += moving->begins;
+    }
+    if (page)
+        move_page(page, bytes, moving->in, moving->begins, moving->running);
+    else
+        stat->untracked++;
+    if (shared)
+        shared_move(shared, addr, addr + bytes, moving->in);
+    moving->begins = false;
+}
+
+/* A move that nobody asked for. */
 static void on_fault_move(um_regions_stat_t *stat, const um_event_t *event, bool in, bool running)
 {
-    const um_ev_migrate_t *migrate = &event->u.migrate;
-    uint64_t addr = migrate->addr;
-    uint64_t end = addr > UINT64_MAX - migrate->bytes ? UINT64_MAX : addr + migrate->bytes;
-    bool begins = true;
+    um_moving_t moving = {.stat = stat, .in = in, .running = running, .begins = true};
 
     if (!in) {
         stat->out_copies++;
         charge_wait(stat, event);
     }
-    for (uint32_t n = 0; addr < end && n < RECORD_PAGES_MAX; n++) {
-        um_live_t *live = um_regions_stat_find(stat, addr);
-        um_shared_page_t *shared = shared_at(stat, addr);
-        uint64_t stop = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES + (UM_BIG_PAGE_BYTES - 1);
-        um_page_t *page;
-
-        if (!live)
-            return;
-        if (stop > live->addr + (live->bytes - 1))
-            stop = live->addr + (live->bytes - 1);
-        if (stop > end - 1)
-            stop = end - 1;
-        live->active = true;
-        live->cpu = live->gpu = true; /* there was something to move */
-        if (in) {
-            if (live->first_toucher == 2 && !live->sums.in_bytes && !live->sums.out_bytes)
-                live->first_toucher = 1; /* the CPU had it, though nothing was seen of that */
-            live->sums.in_bytes += stop + 1 - addr;
-            live->sums.in_copies += begins;
-        } else {
-            live->sums.out_bytes += stop + 1 - addr;
-            live->sums.out_copies += begins;
-        }
-        page = um_regions_stat_page(stat, live, addr);
-        if (page)
-            move_page(page, stop + 1 - addr, in, begins, running);
-        else
-            stat->untracked++;
-        if (shared)
-            shared_move(shared, addr, stop + 1, in);
-        begins = false;
-        addr = stop + 1;
-    }
+    um_regions_stat_split(stat, event->u.migrate.addr, event->u.migrate.bytes, move_piece, &moving);
 }
 
 static void on_migrate(um_regions_stat_t *stat, const um_event_t *event, bool running)

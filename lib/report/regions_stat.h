@@ -65,10 +65,10 @@ typedef struct um_group {
     uint32_t family; /* um_family_t */
     uint32_t first_region, regions, traces;
     uint64_t first_addr;
-    uint64_t lifetime_ns;          /* of the freed ones, summed */
-    uint64_t freed, reused;        /* reused: allocated again after one of the group was freed */
-    uint32_t first_cpu, first_gpu; /* regions by who touched them first */
-    uint32_t gpu_only; /* regions a GPU used and no sign of the CPU, while records flowed */
+    uint64_t lifetime_ns;   /* of the freed ones, summed */
+    uint64_t freed, reused; /* reused: allocated again after one of the group was freed */
+    uint32_t first[4];      /* regions by um_toucher_t */
+    uint32_t gpu_only;      /* regions a GPU used and no sign of the CPU, while records flowed */
     uint32_t gpu_used;
     uint64_t pages_in, block_pages; /* pages that moved in; pages of the blocks they are in */
     um_region_sums_t sums;
@@ -91,6 +91,14 @@ typedef struct um_live {
     uint8_t first_toucher;     /* 0 none, 1 CPU, 2 GPU */
 } um_live_t;
 
+/* Who touched a region first, as far as was seen. */
+typedef enum um_toucher {
+    UM_TOUCHED_BY_NOBODY = 0,
+    UM_TOUCHED_BY_CPU = 1,
+    UM_TOUCHED_BY_GPU = 2,
+    UM_TOUCHED_BY_CPU_SURELY = 3 /* not seen, but its data moved from there */
+} um_toucher_t;
+
 #define UM_SHARERS_MAX 8
 typedef struct um_shared_page {
     uint64_t addr;       /* of the 64 KiB page */
@@ -107,8 +115,10 @@ typedef struct um_shared_page {
     uint64_t faulted_offset; /* of the last CPU fault, inside its region */
     uint32_t faulted;        /* sharer of it */
     uint32_t turns;
+    uint64_t dragging_faults; /* CPU faults that took others' bytes along */
     int8_t direction;
-    bool closed; /* one of its regions is gone: no longer collected */
+    bool dragged; /* by the last CPU fault */
+    bool closed;  /* one of its regions is gone: no longer collected */
 } um_shared_page_t;
 
 typedef struct um_regions_stat {
@@ -148,6 +158,12 @@ um_live_t *um_regions_stat_find(um_regions_stat_t *stat, uint64_t addr);
 um_live_t *um_regions_stat_by_id(um_regions_stat_t *stat, uint32_t id);
 /* Page state at addr, made when absent; NULL when the budget is used up. */
 um_page_t *um_regions_stat_page(um_regions_stat_t *stat, um_live_t *live, uint64_t addr);
+
+/* Cuts [addr, addr+bytes) at regions and at 64 KiB pages, in order; leaves out what is only padding of
+ * an allocation's page. A range of absurd length is cut off after 1 GiB. */
+typedef void (*um_piece_fn)(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes);
+void um_regions_stat_split(um_regions_stat_t *stat, uint64_t addr, uint64_t bytes, um_piece_fn fn,
+                           void *ctx);
 
 /* "label" or a description ("region 3, 1.0 MiB"); snprintf's rules. */
 int um_group_name(const um_group_t *group, char *out, size_t bytes);

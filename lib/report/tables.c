@@ -62,10 +62,10 @@ static uint64_t group_weight(const void *ctx, uint32_t i)
 
 static const char *first_touch(const um_group_t *group)
 {
-    return group->first_cpu && group->first_gpu ? "both"
-           : group->first_cpu                   ? "CPU"
-           : group->first_gpu                   ? "GPU"
-                                                : "-";
+    bool cpu = group->first[UM_TOUCHED_BY_CPU], gpu = group->first[UM_TOUCHED_BY_GPU];
+    bool surely = group->first[UM_TOUCHED_BY_CPU_SURELY];
+
+    return (cpu || surely) && gpu ? "both" : cpu ? "CPU" : gpu ? "GPU" : surely ? "CPU?" : "-";
 }
 
 static bool worth_a_row(const um_group_t *group)
@@ -77,28 +77,28 @@ static bool worth_a_row(const um_group_t *group)
 void um_section_regions(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {"name", "region", true},
-        {"region", NULL, false},
-        {"addr", NULL, false},
-        {"family", "family", true},
-        {"bytes", "size", false},
-        {"regions", "n", false},
-        {"traces", NULL, false},
-        {"call_site", NULL, true},
-        {"first_touch", "first", true},
-        {"gpu_faults", "GPU faults", false},
-        {"gpu_fault_groups", NULL, false},
-        {"cpu_faults", "CPU faults", false},
-        {"to_device_bytes", "to GPU", false},
-        {"to_host_bytes", "to CPU", false},
-        {"prefetched_to_device_bytes", NULL, false},
-        {"prefetched_to_host_bytes", NULL, false},
-        {"evicted_bytes", NULL, false},
-        {"gpu_fault_ns", "GPU stall", false},
-        {"cpu_wait_ns", "CPU wait", false},
-        {"thrash_pages_4k", NULL, false},
-        {"throttle_ns", NULL, false},
-        {"remote_maps", NULL, false},
+        {"name", "region", true, NULL},
+        {"region", NULL, false, NULL},
+        {"addr", NULL, false, NULL},
+        {"family", "family", true, "managed"},
+        {"bytes", "size", false, NULL},
+        {"regions", "n", false, "1"},
+        {"traces", NULL, false, NULL},
+        {"call_site", NULL, true, NULL},
+        {"first_touch", "first", true, NULL},
+        {"gpu_faults", "GPU faults", false, NULL},
+        {"gpu_fault_groups", NULL, false, NULL},
+        {"cpu_faults", "CPU faults", false, NULL},
+        {"to_device_bytes", "to GPU", false, NULL},
+        {"to_host_bytes", "to CPU", false, NULL},
+        {"prefetched_to_device_bytes", "fetched", false, "0 B"},
+        {"prefetched_to_host_bytes", NULL, false, NULL},
+        {"evicted_bytes", "evicted", false, "0 B"},
+        {"gpu_fault_ns", "GPU stall", false, NULL},
+        {"cpu_wait_ns", "CPU wait", false, NULL},
+        {"thrash_pages_4k", NULL, false, NULL},
+        {"throttle_ns", NULL, false, NULL},
+        {"remote_maps", NULL, false, NULL},
     };
     const um_regions_stat_t *s = &r->regions;
     uint32_t *by = order(s->n_groups, group_weight, s->groups), top = um_emitter_options(e)->top;
@@ -156,19 +156,20 @@ static uint64_t kernel_weight(const void *ctx, uint32_t i)
 void um_section_kernels(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {"name", "kernel", true},
-        {"mangled", NULL, true},
-        {"launches", "launches", false},
-        {"exec_ns", "time", false},
-        {"launches_that_faulted", "faulting", false},
-        {"last_launch_that_faulted", NULL, false},
-        {"gpu_faults", "faults", false},
-        {"gpu_fault_groups", "groups", false},
-        {"to_device_bytes", "to GPU", false},
-        {"gpu_fault_ns", "GPU stall", false},
-        {"throttle_ns", NULL, false},
-        {"evicted_bytes", NULL, false},
-        {"confidence", "sure", false},
+        {NULL, "kernel", true, NULL},
+        {"name", NULL, true, NULL},
+        {"mangled", NULL, true, NULL},
+        {"launches", "launches", false, NULL},
+        {"exec_ns", "time", false, NULL},
+        {"launches_that_faulted", "faulting", false, NULL},
+        {"last_launch_that_faulted", NULL, false, NULL},
+        {"gpu_faults", "faults", false, NULL},
+        {"gpu_fault_groups", "groups", false, NULL},
+        {"to_device_bytes", "to GPU", false, NULL},
+        {"gpu_fault_ns", "GPU stall", false, NULL},
+        {"throttle_ns", NULL, false, NULL},
+        {"evicted_bytes", NULL, false, NULL},
+        {"confidence", "sure", false, NULL},
     };
     const um_kernels_stat_t *s = &r->kernels;
     uint32_t *by = order(s->n_kernels, kernel_weight, s->kernels);
@@ -182,8 +183,12 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
         for (size_t i = 0; i < s->n_kernels && i < top; i++) {
             const um_kernel_stat_t *k = &s->kernels[by[i]];
             char *name = *k->name ? um_demangle(k->name) : NULL;
+            char *brief = *k->name && !k->copy ? um_demangle_short(k->name) : NULL;
 
-            um_emitter_row(e, (um_value_t[]){um_text(name ? name : "(not attributed)"),
+            um_emitter_row(e, (um_value_t[]){um_text(brief  ? brief
+                                                     : name ? name
+                                                            : "(not attributed)"),
+                                             um_text(name ? name : "(not attributed)"),
                                              k->copy || !*k->name ? um_none() : um_text(k->name),
                                              k->copy ? um_none() : um_count(um_kernel_launches(k)),
                                              k->copy ? um_none() : um_ns(k->exec_ns),
@@ -195,6 +200,7 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
                                              k->faults ? um_percent(k->confidence / k->faults)
                                                        : um_none()});
             free(name);
+            free(brief);
         }
         um_emitter_table_end(e, s->n_kernels > top ? s->n_kernels - top : 0);
     }
@@ -207,17 +213,17 @@ void um_section_timeline(um_emitter_t *e, const um_report_t *r)
 {
     static const char *const kind[] = {"CPU", "GPU", "named"};
     static const um_column_t columns[] = {
-        {"name", "phase", true},
-        {"kind", NULL, true},
-        {"trace", NULL, false},
-        {"start_ns", "from", false},
-        {"duration_ns", "lasts", false},
-        {"times", "times", false},
-        {"launches", "launches", false},
-        {"gpu_faults", "GPU faults", false},
-        {"cpu_faults", "CPU faults", false},
-        {"to_device_bytes", "to GPU", false},
-        {"to_host_bytes", "to CPU", false},
+        {"name", "phase", true, NULL},
+        {"kind", NULL, true, NULL},
+        {"trace", NULL, false, NULL},
+        {"start_ns", "from", false, NULL},
+        {"duration_ns", "lasts", false, NULL},
+        {"times", "times", false, "1"},
+        {"launches", "launches", false, NULL},
+        {"gpu_faults", "GPU faults", false, NULL},
+        {"cpu_faults", "CPU faults", false, NULL},
+        {"to_device_bytes", "to GPU", false, NULL},
+        {"to_host_bytes", "to CPU", false, NULL},
     };
     bool named = r->timeline.n_named > 0;
     const um_phase_t *phases = named ? r->timeline.named : r->timeline.turns;
@@ -270,7 +276,7 @@ static const char *glyph(const um_heat_cell_t *cell, bool utf8)
                                         "\xe2\x96\x9e",
                                         "\xe2\x96\x88"};
     static const char *const ascii[] = {" ", ".", "'", "^", ",", "v", "x", "X"};
-    bool heavy = cell->in_pages + cell->out_pages >= HEAVY_PAGES;
+    bool heavy = cell->in_pages >= HEAVY_PAGES || cell->out_pages >= HEAVY_PAGES;
     int i = cell->in_pages && cell->out_pages ? 6 + heavy
             : cell->out_pages                 ? 4 + heavy
             : cell->in_pages                  ? 2 + heavy
@@ -279,54 +285,74 @@ static const char *glyph(const um_heat_cell_t *cell, bool utf8)
     return utf8 ? block[i] : ascii[i];
 }
 
-static void map_row(um_emitter_t *e, const um_heat_grid_t *grid, uint32_t row, uint32_t used,
-                    uint32_t width, const char *label)
+#define MAP_LINE 4096u
+
+static void map_row(const um_report_options_t *options, const um_heat_grid_t *grid, uint32_t row,
+                    uint32_t used, uint32_t width, char *line)
 {
     static const char *const color[] = {"", "\033[34m", "\033[31m", "\033[35m"};
-    const um_report_options_t *options = um_emitter_options(e);
-    char line[4096];
     size_t n = 0;
 
-    for (uint32_t c = 0; c < width && n + 32 < sizeof(line); c++) {
+    for (uint32_t c = 0; c < width && n + 32 < MAP_LINE; c++) {
         uint32_t from = c * used / width, to = (c + 1) * used / width;
         um_heat_cell_t sum = {0};
         int way;
 
         for (uint32_t k = from; k < (to > from ? to : from + 1); k++) {
-            /* saturated counts are capped so that sums do not wrap */
-            sum.in_pages += grid->cell[row][k].in_pages & 0x1ffffff;
-            sum.out_pages += grid->cell[row][k].out_pages & 0x1ffffff;
+            /* capped, so that the sum of a few does not wrap */
+            sum.in_pages += grid->cell[row][k].in_pages > 0;
+            sum.out_pages += grid->cell[row][k].out_pages > 0;
+            sum.in_pages |= grid->cell[row][k].in_pages & ~(HEAVY_PAGES - 1) ? HEAVY_PAGES : 0;
+            sum.out_pages |= grid->cell[row][k].out_pages & ~(HEAVY_PAGES - 1) ? HEAVY_PAGES : 0;
             sum.faults |= grid->cell[row][k].faults;
         }
         way = (sum.in_pages > 0) | (sum.out_pages > 0) << 1;
-        n +=
-            (size_t)snprintf(line + n, sizeof(line) - n, "%s%s%s", options->color ? color[way] : "",
-                             glyph(&sum, options->utf8), options->color && way ? "\033[0m" : "");
+        n += (size_t)snprintf(line + n, MAP_LINE - n, "%s%s%s", options->color ? color[way] : "",
+                              glyph(&sum, options->utf8), options->color && way ? "\033[0m" : "");
     }
-    um_emitter_line(e, "  %*s |%s|", (int)MAP_LABEL, label, line);
 }
 
+static bool row_empty(const um_heat_grid_t *grid, uint32_t row, uint32_t used)
+{
+    for (uint32_t c = 0; c < used; c++) {
+        const um_heat_cell_t *cell = &grid->cell[row][c];
+
+        if (cell->faults || cell->in_pages || cell->out_pages)
+            return false;
+    }
+    return true;
+}
+
+/* Rows that look alike are one, labelled with where the first begins and the last ends. */
 static void map_text(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t used)
 {
+    const um_report_options_t *options = um_emitter_options(e);
     const um_heat_grid_t *grid = r->heat.grids[g];
-    uint32_t width = um_emitter_options(e)->width - MAP_LABEL - 5;
-    char name[200], label[64], *clean;
+    uint32_t width = options->width - MAP_LABEL - 5;
+    uint64_t bytes = r->regions.groups[g].bytes;
+    char name[200], label[96], line[MAP_LINE], next[MAP_LINE], *clean;
 
-    width = width > used ? used * (width / used ? width / used : 1) : width;
+    if (width > used)
+        width = width / used * used;
     um_group_name(&r->regions.groups[g], name, sizeof(name));
     clean = um_text_clean(name);
     um_emitter_line(e, "  %s", clean ? clean : "");
     free(clean);
-    for (uint32_t row = 0; row < grid->rows; row++) {
-        bool empty = true;
+    for (uint32_t row = 0, last; row < grid->rows; row = last) {
+        uint64_t end;
 
-        for (uint32_t c = 0; c < used; c++)
-            empty &= !grid->cell[row][c].faults && !grid->cell[row][c].in_pages &&
-                     !grid->cell[row][c].out_pages;
-        if (empty)
+        map_row(options, grid, row, used, width, line);
+        for (last = row + 1; last < grid->rows; last++) {
+            map_row(options, grid, last, used, width, next);
+            if (strcmp(line, next))
+                break;
+        }
+        if (row_empty(grid, row, used))
             continue;
-        snprintf(label, sizeof(label), "+%s", um_h(um_bytes(row * grid->row_bytes)));
-        map_row(e, grid, row, used, width, label);
+        end = last * grid->row_bytes < bytes ? last * grid->row_bytes : bytes;
+        snprintf(label, sizeof(label), "%s .. %s", um_h(um_bytes(row * grid->row_bytes)),
+                 um_h(um_bytes(end)));
+        um_emitter_line(e, "  %*s |%s|", (int)MAP_LABEL, label, line);
     }
 }
 

@@ -205,7 +205,12 @@ um_status_t um_timeline_event(um_timeline_t *t, const um_event_t *event)
         if (!now || event->time_ns >= t->gpu_until_ns)
             status = turn(t, UM_PHASE_CPU, now ? t->gpu_until_ns : event->time_ns);
         break;
-    case UM_EV_GPU_FAULT:
+    case UM_EV_GPU_FAULT: /* the GPU is at work, before the kernel's record says so or in a copy */
+        status = turn(t, UM_PHASE_GPU, event->time_ns);
+        end = event->time_ns + event->u.gpu_fault.duration_ns;
+        if (end > t->gpu_until_ns && event->u.gpu_fault.duration_ns < UINT64_MAX / 2)
+            t->gpu_until_ns = end;
+        break;
     case UM_EV_MIGRATE:
         break;
     default:

@@ -42,8 +42,8 @@ UM_DETECTOR(um_detect_false_sharing)
         for (uint32_t i = 0; i < page->n; i++) {
             dragged += page->sharer[i].dragged_bytes;
             victims += page->sharer[i].dragged_bytes > 0;
-            faults += page->sharer[i].cpu_faults;
         }
+        faults = page->dragging_faults;
         if (!dragged || !groups_known(page, report))
             continue;
         names(report, page, page->addr, UM_BIG_PAGE_BYTES, &n, all, sizeof(all));

@@ -27,6 +27,10 @@ static void which_launches(um_finding_t *f, const um_report_t *r, const um_kerne
                   r->kernels.total_faulted == 1 ? "one" : um_h(um_count(r->kernels.total_faulted)));
         return;
     }
+    if (launches == 1) {
+        um_say_in(f->seen, "; in its only launch");
+        return;
+    }
     um_say_in(f->seen, "; %s of its %s launches faulted", um_h(um_count(kernel->faulted)),
               um_h(um_count(launches)));
     if (r->n_traces == 1 && kernel->last_faulted == kernel->faulted && kernel->faulted < launches)

@@ -52,12 +52,16 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
               thrashed && throttled ? " and throttling"
               : throttled           ? "throttling"
                                     : "");
-    if (group->first_region) /* offsets in a region, addresses where no allocation is known */
-        um_say_in(f->where, "%s, bytes %s to %s", name, um_h(um_bytes(set->first_offset)),
-                  um_h(um_bytes(set->end_offset)));
-    else
+    if (!group->first_region) /* addresses, where no allocation is known */
         um_say_in(f->where, "%s, addresses %s to %s", name, um_h(um_addr(set->first_offset)),
                   um_h(um_addr(set->end_offset)));
+    else if (!set->first_offset && set->end_offset < group->bytes)
+        um_say_in(f->where, "%s, its first %s", name, um_h(um_bytes(set->end_offset)));
+    else if (!set->first_offset)
+        um_say_in(f->where, "%s, all of it", name);
+    else
+        um_say_in(f->where, "%s, from %s to %s in it", name, um_h(um_bytes(set->first_offset)),
+                  um_h(um_bytes(set->end_offset)));
     if (*kernel)
         um_say_in(f->where, "; kernel %s", kernel);
     if (set->pc)
