@@ -4,10 +4,11 @@
 
 #include "trace_events.h"
 
-Test(trace_schema, describes_every_type)
+Test(trace_schema, names_every_type_as_the_vocabulary_does)
 {
     for (uint32_t t = 1; t < UM_EV_TYPE_COUNT; t++) {
         cr_assert(um_schema_table[t].fields, "type %u has no schema", t);
+        cr_assert_str_eq(um_schema_table[t].name, um_event_type_name(t));
     }
     cr_assert_null(um_schema_table[UM_EV_NONE].fields);
 }
