@@ -186,7 +186,7 @@ static int bad_flag(const um_flags_t *flags, const struct option *list, int resu
     const char *word = argv[optind - 1], *nearest = NULL;
     char name[64];
 
-    if (result == '?' && strncmp(word, "--", 2) == 0) {
+    if (result == '?' && optopt == 0 && strncmp(word, "--", 2) == 0) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
         nearest = um_nearest(name, flag_name, list);
     }

@@ -24,7 +24,8 @@ static const char usage[] =
     "  -q, --quiet        no line of umrt's\n"
     "  -h, --help         this text\n";
 
-#define MOST_TO_READ (UINT64_C(256) << 20) /* a larger trace is not read again just for the totals */
+#define MOST_TO_READ                                                                               \
+    (UINT64_C(256) << 20) /* a larger trace is not read again just for the totals */
 #define REGIONS_TOLD 4
 #define FILES_TOLD   8
 

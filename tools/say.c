@@ -43,15 +43,18 @@ int um_say_usage(const char *command, const char *format, ...)
 
 int um_say_bad_option(const char *command, int result, char **argv)
 {
-    const char *word = argv[optind - 1];
+    const char *word = argv[optind - 1], *value = strchr(word, '=');
+    int length = value != NULL ? (int)(value - word) : (int)strlen(word);
 
-    /* A long option is named as it was typed; of short ones only the letter is known. */
-    if (optopt > 0 && optopt < 256 && strncmp(word, "--", 2) != 0)
+    /* Of short options only the letter is known; a long one is named as it was typed. */
+    if (strncmp(word, "--", 2) != 0)
         return um_say_usage(command,
                             result == ':' ? "option -%c needs a value" : "unknown option -%c",
                             optopt);
-    return um_say_usage(command, result == ':' ? "option %s needs a value" : "unknown option %s",
-                        word);
+    if (result == ':')
+        return um_say_usage(command, "option %.*s needs a value", length, word);
+    return um_say_usage(command, optopt != 0 ? "option %.*s takes no value" : "unknown option %.*s",
+                        length, word);
 }
 
 int um_say_end(int status)

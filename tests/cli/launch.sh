@@ -39,7 +39,7 @@ stdin_passes() {
 
 forwards() { # SIGNAL: sent to umrt, the program gets it
     mkfifo "ready.$1"
-    "$umrt" "$command" -q -- bash -c "trap 'exit 9' $1; : >ready.$1; while :; do read -rt 0.1 <> <(:); done" &
+    "$umrt" "$command" -q -- bash -c "trap 'exit 9' $1; : >ready.$1; for i in {1..600}; do sleep 0.1; done" &
     local pid=$!
     : <"ready.$1"
     kill "-$1" $pid
@@ -81,8 +81,13 @@ os.execv(sys.argv[1], sys.argv[1:])' "$umrt" "$command" -q -- sh -c 'exit 6'
 }
 
 broken_stderr() { # nobody reads our lines: the status is the program's all the same
-    { "$umrt" "$command" -- sh -c 'exit 3'; echo $? >broken.status; } 2> >(exec 0<&-; exit)
-    [ "$(cat broken.status)" = 3 ]
+    python3 -c 'import os, signal, sys
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+r, w = os.pipe()
+os.close(r)
+os.dup2(w, 2)
+os.execv(sys.argv[1], sys.argv[1:])' "$umrt" "$command" -- sh -c 'exit 3'
+    [ $? = 3 ]
 }
 
 printf '#!/bin/sh\nexit 0\n' >not-executable

@@ -41,6 +41,8 @@ for c in run record info dump; do
     ok "$c: an unknown option is 2" gives 2 "$umrt" "$c" --no-such-option x
     ok "$c: with one line that names it" one_line
     ok "$c: and where to look" says "^umrt: $c: unknown option --no-such-option.*; see 'umrt $c --help'\$"
+    ok "$c: a value too many is 2" gives 2 "$umrt" "$c" --help=me x
+    ok "$c: and said to be" says "option --help takes no value"
     ok "$c: an unknown letter is 2" gives 2 "$umrt" "$c" -Z x
     ok "$c: which is named" says "unknown option -Z"
 done
