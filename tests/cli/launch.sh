@@ -39,7 +39,7 @@ stdin_passes() {
 
 forwards() { # SIGNAL: sent to umrt, the program gets it
     mkfifo "ready.$1"
-    "$umrt" "$command" -q -- bash -c "trap 'exit 9' $1; : >ready.$1; for i in {1..600}; do sleep 0.1; done" &
+    "$umrt" "$command" -q -- bash -c "trap 'exit 9' $1; : >ready.$1; for i in {1..100}; do sleep 0.1; done" >/dev/null 2>&1 &
     local pid=$!
     : <"ready.$1"
     kill "-$1" $pid
