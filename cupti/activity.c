@@ -1,240 +1,46 @@
 /*
- * activity.c - CUPTI's records: faults, migrations, kernel times.
+ * activity.c - switching CUPTI's records on, and draining them.
  *
  * H200.md's rules: records are switched on at the first context and never off; without a thread that
- * flushes every millisecond a third of them is lost with nobody told; at exit one flush, no CUDA
- * call. CUPTI's buffers come from a bounded pool and are never freed; they are decoded on the drain
- * thread, not inside CUPTI's callback, which may hold its lock.
+ * flushes every millisecond a third of them is lost with nobody told; at exit one flush, no CUDA call.
  */
 #include "live.h"
-
-#include "decode.h"
+#include "records.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-#define UM_BUFFER_BYTES (512u << 10)
-#define UM_BUFFERS      192 /* 96 MiB at most: 0.2 s of the densest fault storm seen */
-#define UM_IDLE_MS      50
-#define UM_STOP_MS      500
-
-typedef struct um_buffer {
-    uint8_t *bytes;
-    size_t valid;
-} um_buffer_t;
-
-/* Guards pool, full and their counts; held for a few instructions, by CUPTI's callbacks too. */
-static pthread_mutex_t um_buffers_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *um_pool[UM_BUFFERS];
-static um_buffer_t um_full[UM_BUFFERS];
-static unsigned um_n_pool, um_n_full, um_n_buffers;
+#define UM_IDLE_MS 50
+#define UM_STOP_MS 500
 
 static pthread_t um_drain_thread;
 static bool um_drain_started;
 static pthread_mutex_t um_drain_lock = PTHREAD_MUTEX_INITIALIZER; /* for the condition alone */
 static pthread_cond_t um_drain_wake;
-static _Atomic bool um_stopping, um_stopped, um_busy; /* busy: managed memory exists */
+static _Atomic bool um_stopping, um_busy; /* busy: managed memory exists */
 
 typedef enum um_switch { UM_OFF, UM_TRYING, UM_SWITCHED_ON, UM_REFUSED } um_switch_t;
 static _Atomic int um_um_records, um_kernel_records; /* um_switch_t */
 
-static um_counter_layout_t um_layout;
-static int64_t um_clock_offset_ns; /* CLOCK_MONOTONIC minus CUPTI's clock; drain thread */
-static _Atomic uint64_t um_dropped, um_starved; /* since last told */
-static uint64_t um_bad_times;                   /* drain thread */
 static CUcontext _Atomic um_kick_context;
 
-/* ---- buffers ----------------------------------------------------------------------------------- */
-
-static void CUPTIAPI um_buffer_requested(uint8_t **buffer, size_t *bytes, size_t *max_records)
-{
-    uint8_t *got = NULL;
-
-    pthread_mutex_lock(&um_buffers_lock);
-    if (um_n_pool) {
-        got = um_pool[--um_n_pool];
-    } else if (um_n_buffers < UM_BUFFERS) {
-        void *fresh =
-            mmap(NULL, UM_BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (fresh != MAP_FAILED) {
-            got = fresh;
-            um_n_buffers++;
-        }
-    }
-    pthread_mutex_unlock(&um_buffers_lock);
-    if (!got)
-        um_starved++; /* CUPTI drops records and counts them */
-    *buffer = got;
-    *bytes = got ? UM_BUFFER_BYTES : 0;
-    *max_records = 0;
-}
-
-static void CUPTIAPI um_buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer,
-                                         size_t bytes, size_t valid)
-{
-    size_t dropped = 0;
-
-    (void)bytes;
-    if (um_live.cupti->activity_dropped &&
-        um_live.cupti->activity_dropped(context, stream, &dropped) == CUPTI_SUCCESS)
-        um_dropped += dropped;
-    if (!buffer)
-        return;
-    pthread_mutex_lock(&um_buffers_lock);
-    if (valid)
-        um_full[um_n_full++] = (um_buffer_t){buffer, valid};
-    else
-        um_pool[um_n_pool++] = buffer;
-    pthread_mutex_unlock(&um_buffers_lock);
-}
-
-/* ---- records become events ---------------------------------------------------------------------- */
-
-/* The kernel of a launch by its correlation, for the 64 Ki latest. Written by launching threads. */
-#define UM_LAUNCHED 65536
-static _Atomic uint64_t um_launched[UM_LAUNCHED]; /* correlation << 32 | kernel */
-
-void um_activity_launched(uint32_t correlation, uint32_t kernel)
-{
-    if (um_kernel_records == UM_SWITCHED_ON)
-        atomic_store_explicit(&um_launched[correlation % UM_LAUNCHED],
-                              (uint64_t)correlation << 32 | kernel, memory_order_relaxed);
-}
-
-/* A kernel of a graph, or one older than the table: by name. Its definition has a handle that no
- * launch can have. */
-static uint32_t um_kernel_of(uint32_t correlation, const char *name)
-{
-    uint64_t entry = um_launched[correlation % UM_LAUNCHED];
-
-    if (entry >> 32 == correlation && correlation)
-        return (uint32_t)entry;
-    if (!name)
-        return 0;
-    const um_kernel_t *kernel = um_launch_kernel(XXH3_64bits(name, strlen(name)) | 1, name);
-    return kernel ? kernel->id : 0;
-}
-
-/* The region that held addr at that time; one allocated since is not it. */
-static uint32_t um_region_at(uint64_t addr, uint64_t time_ns)
-{
-    um_region_t region;
-
-    return um_regions_find(um_live.runtime->regions, addr, &region) && region.alloc_ns <= time_ns
-               ? region.id
-               : 0;
-}
-
-static void um_name_region(um_event_t *event)
-{
-    switch (event->type) {
-    case UM_EV_MIGRATE:
-        event->u.migrate.region = um_region_at(event->u.migrate.addr, event->time_ns);
-        break;
-    case UM_EV_GPU_FAULT:
-        event->u.gpu_fault.region = um_region_at(event->u.gpu_fault.addr, event->time_ns);
-        break;
-    case UM_EV_CPU_FAULT:
-        event->u.cpu_fault.region = um_region_at(event->u.cpu_fault.addr, event->time_ns);
-        break;
-    case UM_EV_THRASH:
-        event->u.thrash.region = um_region_at(event->u.thrash.addr, event->time_ns);
-        break;
-    case UM_EV_THROTTLE:
-        event->u.throttle.region = um_region_at(event->u.throttle.addr, event->time_ns);
-        break;
-    case UM_EV_REMOTE_MAP:
-        event->u.remote_map.region = um_region_at(event->u.remote_map.addr, event->time_ns);
-        break;
-    default:
-        break;
-    }
-}
-
-static void um_record(const CUpti_Activity *record, size_t bytes)
-{
-    um_event_t event;
-    const char *name = NULL;
-    um_decode_result_t result = UM_DECODE_IGNORED;
-
-    if (record->kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER)
-        result = um_decode_counter(um_layout, record, bytes, &event);
-    else if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
-        result = um_decode_kernel(record, bytes, &event, &name);
-    if (result == UM_DECODE_BAD_TIME)
-        um_bad_times++;
-    if (result != UM_DECODE_EVENT)
-        return;
-    event.time_ns = (uint64_t)((int64_t)event.time_ns + um_clock_offset_ns);
-    if (event.type == UM_EV_KERNEL_EXEC)
-        event.u.kernel_exec.kernel = um_kernel_of(event.u.kernel_exec.correlation, name);
-    else
-        um_name_region(&event);
-    um_live_post(&event, false);
-}
-
-static void um_tell_loss(uint32_t what, uint64_t count, const char *reason)
-{
-    um_event_t event = um_live_event(UM_EV_LOSS);
-
-    event.u.loss = (um_ev_loss_t){.what = what, .count = count, .reason = reason};
-    um_live_post(&event, false);
-}
-
-/* Whether there was anything. */
-static bool um_decode_full(void)
-{
-    bool any = false;
-
-    for (;;) {
-        um_buffer_t full = {0};
-        CUpti_Activity *record = NULL;
-
-        pthread_mutex_lock(&um_buffers_lock);
-        if (um_n_full) {
-            full = um_full[0];
-            memmove(um_full, um_full + 1, --um_n_full * sizeof(*um_full));
-        }
-        pthread_mutex_unlock(&um_buffers_lock);
-        if (!full.bytes)
-            break;
-        any = true;
-        while (um_live.cupti->activity_next(full.bytes, full.valid, &record) == CUPTI_SUCCESS)
-            um_record(record, full.valid - (size_t)((uint8_t *)record - full.bytes));
-        pthread_mutex_lock(&um_buffers_lock);
-        um_pool[um_n_pool++] = full.bytes;
-        pthread_mutex_unlock(&um_buffers_lock);
-    }
-    uint64_t dropped = atomic_exchange(&um_dropped, 0);
-    if (dropped)
-        um_tell_loss(UM_EV_NONE, dropped, "cupti dropped records");
-    if (atomic_exchange(&um_starved, 0))
-        um_tell_loss(UM_EV_NONE, 0, "no record buffer was free");
-    if (um_bad_times)
-        um_tell_loss(UM_EV_NONE, um_bad_times, "records without a sane time");
-    um_bad_times = 0;
-    return any;
-}
-
 /* CUPTI's clock against ours; taken anew at every drain, because CUPTI's may be slewed. */
+#define UM_CLOCK_NS 20000 /* a comparison that took longer was interrupted */
 static void um_compare_clocks(void)
 {
+    static bool compared;
     uint64_t theirs = 0;
     uint64_t before = um_live_now_ns();
 
     if (um_live.cupti->timestamp(&theirs) != CUPTI_SUCCESS)
         return;
     uint64_t after = um_live_now_ns();
-    if (after - before < 20000 || um_clock_offset_ns == 0)
-        um_clock_offset_ns = (int64_t)(before + (after - before) / 2) - (int64_t)theirs;
+    if (after - before < UM_CLOCK_NS || !compared)
+        um_records_clock((int64_t)(before + (after - before) / 2) - (int64_t)theirs);
+    compared = true;
 }
 
 /* ---- switching on ------------------------------------------------------------------------------- */
@@ -320,6 +126,8 @@ void um_activity_managed(void)
         CUptiResult result = um_live.cupti->activity_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
         um_cuda_own = own;
         um_kernel_records = result == CUPTI_SUCCESS ? UM_SWITCHED_ON : UM_REFUSED;
+        if (result == CUPTI_SUCCESS)
+            um_records_want_kernels();
         um_tell_option("cupti.kernel-times",
                        result == CUPTI_SUCCESS ? "on" : um_cupti_sentence(result));
     }
@@ -354,22 +162,25 @@ static void um_kick_now(CUcontext context)
 
 /* ---- the drain thread ---------------------------------------------------------------------------- */
 
-static void um_drain_wait(void)
+static struct timespec um_time(uint64_t ns)
 {
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+/* Until a period after the last drain began, but some rest in any case; asleep until something is
+ * managed. */
+static void um_drain_wait(uint64_t last_ns)
+{
+    uint64_t period = um_live.runtime->settings.flush_us * 1000, now = um_live_now_ns();
     struct timespec t;
 
     if (um_busy) {
-        uint64_t ns = um_live.runtime->settings.flush_us * 1000;
-        t = (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-        nanosleep(&t, NULL);
+        uint64_t next = last_ns + period;
+        t = um_time(next > now + period / 4 ? next : now + period / 4);
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += UM_IDLE_MS * 1000000L;
-    if (t.tv_nsec >= 1000000000L) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000L;
-    }
+    t = um_time(now + UM_IDLE_MS * 1000000u);
     pthread_mutex_lock(&um_drain_lock);
     if (!um_stopping && !um_busy && !um_kick_context)
         pthread_cond_timedwait(&um_drain_wake, &um_drain_lock, &t);
@@ -381,7 +192,7 @@ static void um_drain_wait(void)
 #define UM_LATE_FACTOR 4u
 static struct {
     uint64_t last_ns, drains, late;
-    uint64_t worst_gap_ns, worst_flush_ns, worst_decode_ns;
+    uint64_t worst_gap_ns, worst_flush_ns;
 } um_drains; /* drain thread */
 
 static void um_worst(uint64_t *worst, uint64_t ns)
@@ -395,18 +206,17 @@ static void um_drain_once(void)
     uint64_t start = um_live_now_ns();
     uint64_t gap = um_drains.last_ns ? start - um_drains.last_ns : 0;
 
+    uint64_t before = um_records_buffers();
+
     um_compare_clocks();
     um_live.cupti->activity_flush(0);
-    uint64_t flushed = um_live_now_ns();
-    bool records = um_decode_full();
-    uint64_t decoded = um_live_now_ns();
-    if (records && gap > UM_LATE_FACTOR * um_live.runtime->settings.flush_us * 1000) {
+    if (um_records_buffers() != before &&
+        gap > UM_LATE_FACTOR * um_live.runtime->settings.flush_us * 1000) {
         um_drains.late++;
-        um_tell_loss(UM_EV_NONE, 0, "the drain thread was late");
+        um_records_loss(0, "the drain thread was late");
     }
     um_worst(&um_drains.worst_gap_ns, gap);
-    um_worst(&um_drains.worst_flush_ns, flushed - start);
-    um_worst(&um_drains.worst_decode_ns, decoded - flushed);
+    um_worst(&um_drains.worst_flush_ns, um_live_now_ns() - start);
     um_drains.last_ns = start;
     um_drains.drains++;
 }
@@ -415,9 +225,10 @@ static void *um_drain(void *ctx)
 {
     (void)ctx;
     pthread_setname_np(pthread_self(), "umrt-drain");
+    prctl(PR_SET_TIMERSLACK, 1000UL); /* 50 us is a twentieth of the period */
     um_cuda_own = true;
     while (!um_stopping) {
-        um_drain_wait();
+        um_drain_wait(um_drains.last_ns);
         CUcontext kick = atomic_exchange(&um_kick_context, NULL);
         if (kick && !um_stopping)
             um_kick_now(kick);
@@ -425,12 +236,9 @@ static void *um_drain(void *ctx)
             continue;
         um_drain_once();
     }
-    um_log(UM_LOG_INFO,
-           "%llu drains, %llu late; at worst %.2f ms apart, %.2f ms in the flush, %.2f ms decoding",
+    um_log(UM_LOG_INFO, "%llu drains, %llu late; at worst %.2f ms apart, %.2f ms in the flush",
            (unsigned long long)um_drains.drains, (unsigned long long)um_drains.late,
-           (double)um_drains.worst_gap_ns / 1e6, (double)um_drains.worst_flush_ns / 1e6,
-           (double)um_drains.worst_decode_ns / 1e6);
-    um_stopped = true;
+           (double)um_drains.worst_gap_ns / 1e6, (double)um_drains.worst_flush_ns / 1e6);
     return NULL;
 }
 
@@ -439,18 +247,18 @@ um_status_t um_activity_init(void)
     pthread_condattr_t attributes;
     sigset_t all, before;
 
-    um_layout = um_counter_layout(um_live.cupti->api);
     if (!um_live.record)
         return UM_OK;
     um_compare_clocks();
-    if (!um_live.cupti->activity_register || !um_live.cupti->activity_next ||
-        um_live.cupti->activity_register(um_buffer_requested, um_buffer_completed) !=
-            CUPTI_SUCCESS) {
+    um_status_t status = um_records_start();
+    if (status == UM_ERR_UNSUPPORTED) {
         um_um_records = um_kernel_records = UM_REFUSED;
         um_log_once(UM_LOG_WARN, "faults, migrations and kernel times are not recorded: this CUPTI "
                                  "has no activity interface");
         return UM_OK;
     }
+    if (status != UM_OK)
+        return status;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&um_drain_wake, &attributes);
@@ -466,33 +274,20 @@ um_status_t um_activity_init(void)
 /* At exit. A drain thread that is stuck inside CUPTI is left alone, and then nothing is flushed. */
 void um_activity_stop(void)
 {
-    struct timespec until;
+    uint64_t until_ns = um_live_now_ns() + UM_STOP_MS * 1000000u;
+    struct timespec until = um_time(until_ns);
 
     if (!um_drain_started)
         return;
-    pthread_mutex_lock(&um_drain_lock);
     um_stopping = true;
-    pthread_cond_signal(&um_drain_wake);
-    pthread_mutex_unlock(&um_drain_lock);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += UM_STOP_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    if (pthread_timedjoin_np(um_drain_thread, NULL, &until) != 0)
+    um_drain_wake_up();
+    if (pthread_clockjoin_np(um_drain_thread, NULL, CLOCK_MONOTONIC, &until) != 0)
         return;
     um_drain_started = false;
     um_cuda_own = true;
     um_compare_clocks();
     if (um_busy && (um_um_records == UM_SWITCHED_ON || um_kernel_records == UM_SWITCHED_ON))
         um_live.cupti->activity_flush(1);
-    um_decode_full();
     um_cuda_own = false;
-}
-
-void um_activity_touch(uint64_t addr, uint64_t bytes, uint32_t region, uint32_t sync)
-{
-    (void)addr;
-    (void)bytes;
-    (void)region;
-    (void)sync;
+    um_records_stop(um_live_now_ns() + UM_STOP_MS * 1000000u);
 }

@@ -270,7 +270,6 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     um_arg_t args[UM_GRAPH_ARGS];
     uint32_t n = 0, flags = 0;
     bool managed = false;
-    uint32_t sync = um_live.sync;
 
     if (!um_entering(info))
         return;
@@ -282,17 +281,8 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
         n = 0;
         flags = UM_LAUNCH_ARGS_UNKNOWN;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        um_region_t region;
-        if (!um_regions_find_id(runtime->regions, args[i].region, &region) ||
-            region.family != UM_FAMILY_MANAGED)
-            continue;
-        managed = true;
-        if (sync && um_live.record)
-            um_activity_touch(region.addr, region.bytes, region.id, sync);
-    }
+    managed = n && um_launch_touches_managed(args, n);
     if (managed) {
-        um_live.sync = 0;
         atomic_fetch_add_explicit(&runtime->launches_managed, 1, memory_order_relaxed);
     } else if (!um_live.record) {
         return;

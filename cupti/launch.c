@@ -6,6 +6,7 @@
  */
 #include "executor.h"
 #include "live.h"
+#include "records.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -211,26 +212,29 @@ static void um_discover_args(const um_kernel_t *kernel, void *const *params)
         }
 }
 
-/* Whether any of the arguments is managed; notes the regions for the page-table reader when the
- * launch is the first after a wait. */
-static bool um_launch_touches_managed(const um_arg_t *args, uint32_t n)
+bool um_launch_touches_managed(const um_arg_t *args, uint32_t n)
 {
-    uint32_t sync = um_live.sync;
-    bool managed = false;
+    um_region_t regions[UM_RESIDENCY_REGIONS];
+    uint32_t sync = um_live.record ? um_live.sync : 0, n_regions = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        um_region_t region;
-        if (!um_regions_find_id(um_live.runtime->regions, args[i].region, &region) ||
-            region.family != UM_FAMILY_MANAGED)
+        um_region_t *region = &regions[n_regions];
+        if (!um_regions_find_id(um_live.runtime->regions, args[i].region, region) ||
+            region->family != UM_FAMILY_MANAGED)
             continue;
-        managed = true;
-        if (sync == 0 || !um_live.record)
+        if (sync == 0)
             return true;
-        um_activity_touch(region.addr, region.bytes, region.id, sync);
+        bool again = false;
+        for (uint32_t k = 0; k < n_regions; k++)
+            again |= regions[k].id == region->id;
+        if (!again && ++n_regions == UM_RESIDENCY_REGIONS)
+            break;
     }
-    if (managed && sync)
-        um_live.sync = 0;
-    return managed;
+    if (n_regions == 0)
+        return false;
+    um_live.sync = 0;
+    um_records_residency(regions, n_regions, sync);
+    return true;
 }
 
 static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
@@ -282,7 +286,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
     };
     um_cuda_context_is(info->contextUid, info->context);
     if (kernel && um_live.record)
-        um_activity_launched(info->correlationId, kernel->id);
+        um_records_launched(info->correlationId, kernel->id);
     um_live_post(&event, managed && runtime->hinting);
 }
 

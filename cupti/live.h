@@ -130,6 +130,10 @@ void um_on_launch_legacy(const CUpti_CallbackData *info, const um_call_t *call);
  * NULL. NULL when memory is out. */
 const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol);
 
+/* Whether any of the arguments is managed. The first such launch after a wait has the page tables
+ * looked at, while recording. No lock. */
+bool um_launch_touches_managed(const um_arg_t *args, uint32_t n);
+
 /* graphs.c */
 void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_graph_instantiate(const CUpti_CallbackData *info, const um_call_t *call);
@@ -155,8 +159,6 @@ void um_activity_managed(void); /* managed memory exists: drain, and record kern
 /* Regions are there that CUPTI does not know, and it delivers nothing until it sees a managed
  * allocation: the drain thread makes a small one. context NULL = the next one seen in a callback. */
 void um_activity_kick(CUcontext context);
-void um_activity_touch(uint64_t addr, uint64_t bytes, uint32_t region, uint32_t sync);
-void um_activity_launched(uint32_t correlation, uint32_t kernel);
 void um_activity_stop(void); /* last records in; bounded */
 
 /* probe.c */

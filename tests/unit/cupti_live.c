@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cupti/live.h"
+#include "model/residency.h"
 
 #define MAX_EVENTS 4096
 
@@ -19,6 +21,7 @@ static um_runtime_t runtime;
 static um_event_t *events[MAX_EVENTS];
 static _Atomic size_t n_events;
 static void *fake_cuda, *fake_cupti;
+static uint64_t page_tables; /* the setting */
 
 static void keep(void *ctx, const um_event_t *event)
 {
@@ -55,8 +58,12 @@ static void start(um_mode_t mode)
 
     open_fakes();
     CUDA_INT("fake_cuda_initialised") = 0; /* as inside cuInit */
-    runtime.settings = (um_settings_t){
-        .mode = mode, .flush_us = 200, .call_sites = 1, .kernel_times = 1, .unified_memory = 1};
+    runtime.settings = (um_settings_t){.mode = mode,
+                                       .page_tables = page_tables,
+                                       .flush_us = 200,
+                                       .call_sites = 1,
+                                       .kernel_times = 1,
+                                       .unified_memory = 1};
     cr_assert_eq(um_regions_new(&runtime.regions), UM_OK);
     cr_assert_eq(um_kernels_new(&runtime.kernels), UM_OK);
     cr_assert_eq(um_bus_new(1 << 20, 1000, &runtime.bus), UM_OK);
@@ -873,6 +880,41 @@ Test(live, waits_come_in_pairs)
     cr_assert_eq(in->u.sync.exit, 0);
     cr_assert_eq(out->u.sync.exit, 1);
     cr_assert_eq(in->u.sync.sync, out->u.sync.sync);
+}
+
+/* The page tables do not care what kind of memory it is. */
+Test(live, after_a_wait_the_page_tables_say_what_the_cpu_has, .timeout = 60)
+{
+    size_t bytes = 4 << 20, touched = 1 << 20;
+    um_pagemap_t *pagemap;
+
+    if (um_pagemap_open(&pagemap) != UM_OK)
+        cr_skip_test("/proc/self/pagemap says nothing here");
+    um_pagemap_close(pagemap);
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    memset(memory + touched, 1, touched);
+    page_tables = 1;
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_managed((uintptr_t)memory, bytes);
+    launch(0x1000, (uintptr_t)memory, 0, NULL);
+    device_sync();
+    uint32_t wait = correlation;
+    launch(0x1000, (uintptr_t)memory, (uintptr_t)memory + 64, NULL);
+    launch(0x1000, (uintptr_t)memory, 0, NULL);
+    while (!event_of(UM_EV_RESIDENCY, 1))
+        sched_yield();
+    const um_ev_residency_t *all = &event_of(UM_EV_RESIDENCY, 0)->u.residency;
+    const um_ev_residency_t *part = &event_of(UM_EV_RESIDENCY, 1)->u.residency;
+    cr_assert_eq(all->addr, (uintptr_t)memory);
+    cr_assert_eq(all->bytes, bytes);
+    cr_assert_eq(all->present_bytes, touched);
+    cr_assert_eq(all->sync, wait);
+    cr_assert_eq(part->addr, (uintptr_t)memory + touched);
+    cr_assert_eq(part->bytes, touched);
+    um_backend()->detach();
+    cr_assert_eq(count_of(UM_EV_RESIDENCY), 2, "one look a wait, a region once");
 }
 
 static um_status_t refused(int code, char *reason, size_t bytes)
