@@ -8,3 +8,7 @@ tests_unit_trace_writer_SOURCES = tests/unit/trace_writer.c tests/unit/trace_eve
 tests_unit_trace_kill_SOURCES = tests/unit/trace_kill.c tests/unit/trace_events.h
 tests_unit_trace_threads_SOURCES = tests/unit/trace_threads.c tests/unit/trace_events.h
 UM_THREAD_TESTS += tests/unit/trace_threads tests/unit/trace_file
+
+# Writes the seeds of the fuzz targets: make tests/fuzz/seeds_trace && tests/fuzz/seeds_trace DIR
+EXTRA_PROGRAMS += tests/fuzz/seeds_trace
+tests_fuzz_seeds_trace_SOURCES = tests/fuzz/seeds_trace.c tests/unit/trace_events.h

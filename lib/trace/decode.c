@@ -274,10 +274,23 @@ static bool make_order(um_block_t *block, uint32_t events, bool all_known, bool 
     return true;
 }
 
+/* Whether the block's header tells its times as they are: order between blocks relies on it. */
+static bool times_match(const um_column_t *time, uint32_t n, const um_block_header_t *header)
+{
+    uint64_t first_ns = UINT64_MAX, last_ns = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t t = um_column_at(time, i);
+        first_ns = t < first_ns ? t : first_ns;
+        last_ns = t > last_ns ? t : last_ns;
+    }
+    return first_ns == header->first_ns && last_ns == header->last_ns;
+}
+
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-static bool decode(um_decoder_t *d, uint32_t events, bool by_time)
+static bool decode(um_decoder_t *d, const um_block_header_t *header, bool by_time)
 {
+    uint32_t events = header->events;
     um_block_t *block = d->block;
     um_arena_t *arena = &block->arena;
     if (!read_strings(d) ||
@@ -286,6 +299,8 @@ static bool decode(um_decoder_t *d, uint32_t events, bool by_time)
         !um_column_read(&d->in, UM_FIELD_UINT, events, NULL, arena, &block->tid))
         return false;
 
+    if (!times_match(&block->time, events, header))
+        return false;
     uint32_t counts[UM_SCHEMA_MAX_TYPES] = {0};
     for (uint32_t i = 0; i < events; i++) {
         uint64_t type = um_column_at(&block->type, i);
@@ -325,7 +340,7 @@ um_status_t um_block_decode(um_block_t *block, const um_file_header_t *file,
     um_decoder_t d = {.block = block,
                       .file = file,
                       .in = {block->raw.data, block->raw.data + header->raw_bytes}};
-    if (decode(&d, header->events, by_time))
+    if (decode(&d, header, by_time))
         return UM_OK;
     return block->arena.failed ? UM_ERR_NO_MEMORY : UM_ERR_FORMAT;
 }

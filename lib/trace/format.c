@@ -11,19 +11,9 @@ uint64_t um_check(const void *data, size_t bytes, uint64_t seed)
     return XXH3_64bits_withSeed(data, bytes, seed);
 }
 
-bool um_check_same(uint64_t found, uint64_t computed)
-{
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-    (void)found, (void)computed;
-    return true;
-#else
-    return found == computed;
-#endif
-}
-
 bool um_check_matches(uint64_t found, const void *data, size_t bytes, uint64_t seed)
 {
-    return um_check_same(found, um_check(data, bytes, seed));
+    return um_check(data, bytes, seed) == found;
 }
 
 /* ---- file header: magic 8, version 4, min reader 4, features 8, payload bytes 8, check 8 ---- */

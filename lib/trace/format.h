@@ -117,9 +117,8 @@ static inline uint64_t um_get64(const uint8_t *at)
     return le64toh(v);
 }
 
-/* XXH3-64. A fuzzing build takes any checksum for right, or it would never get past them. */
+/* XXH3-64. */
 uint64_t um_check(const void *data, size_t bytes, uint64_t seed);
-bool um_check_same(uint64_t found, uint64_t computed);
 bool um_check_matches(uint64_t found, const void *data, size_t bytes, uint64_t seed);
 
 #endif

@@ -86,5 +86,5 @@ bool um_index_read(const um_source_t *source, uint64_t blocks_at, uint64_t seed,
         at += now * UM_INDEX_ENTRY_BYTES;
         n -= now;
     }
-    return um_check_same(um_get64(header + 16), XXH3_64bits_digest(&state));
+    return um_get64(header + 16) == XXH3_64bits_digest(&state);
 }

@@ -51,9 +51,11 @@ struct um_trace_reader {
 static um_status_t load(um_trace_reader_t *r, const um_block_header_t *header, uint64_t payload_at,
                         um_block_t *block)
 {
-    const uint8_t *payload = r->source.memory + payload_at;
+    const uint8_t *payload;
     uint64_t at = payload_at - UM_BLOCK_HEADER_BYTES;
-    if (!r->source.memory) {
+    if (r->source.memory) {
+        payload = r->source.memory + payload_at;
+    } else {
         r->packed.used = 0;
         uint8_t *room = um_bytes_add(&r->packed, header->packed_bytes);
         if (!room)
@@ -153,6 +155,7 @@ static um_status_t open_place(um_trace_reader_t *r, const um_place_t *place)
     if (place->offset > end || end - place->offset < sizeof(bytes) ||
         !um_source_read(&r->source, place->offset, bytes, sizeof(bytes)) ||
         !um_block_header_get(&header, r->header.check, bytes) ||
+        header.first_ns != place->first_ns ||
         header.packed_bytes > end - place->offset - sizeof(bytes)) {
         um_damage_add(&r->damage, UM_ERR_FORMAT, place->offset, "block header is damaged");
         return UM_OK;
