@@ -1,7 +1,14 @@
 # the hint loop and the runtime's life
 EXTRA_DIST += tests/unit/hints_fake.h
-check_PROGRAMS += tests/unit/pagemap tests/unit/residency tests/unit/gate tests/unit/hinter
+check_PROGRAMS += tests/unit/pagemap tests/unit/residency tests/unit/gate tests/unit/hinter \
+	tests/unit/workers_threads tests/unit/recorder tests/unit/summary
 tests_unit_pagemap_SOURCES = tests/unit/pagemap.c
 tests_unit_residency_SOURCES = tests/unit/residency.c
 tests_unit_gate_SOURCES = tests/unit/gate.c
 tests_unit_hinter_SOURCES = tests/unit/hinter.c
+tests_unit_workers_threads_SOURCES = tests/unit/workers_threads.c
+tests_unit_recorder_SOURCES = tests/unit/recorder.c
+tests_unit_summary_SOURCES = tests/unit/summary.c
+check_PROGRAMS += tests/unit/runtime tests/unit/runtime_threads
+tests_unit_runtime_SOURCES = tests/unit/runtime.c
+tests_unit_runtime_threads_SOURCES = tests/unit/runtime_threads.c

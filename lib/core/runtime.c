@@ -149,7 +149,7 @@ static um_status_t start(um_mode_t mode, const um_config_t *config)
 /* false when no umrt command is there to read it. */
 static bool leave_note(um_note_kind_t kind, const char *text)
 {
-    const char *path = recorder ? um_recorder_path(recorder) : "";
+    const char *path = state == UM_RUNTIME_RECORD ? um_recorder_path(recorder) : "";
     char *absolute = *path ? realpath(path, NULL) : NULL;
     um_note_t note = {.pid = (int32_t)getpid(),
                       .kind = kind,

@@ -414,11 +414,10 @@ Test(gate, a_wait_for_the_launch_cancels_what_comes_too_late)
 
 Test(gate, its_counts_add_up)
 {
-    um_gate_t *gate = new_gate();
-    um_gate_stats_t stats;
     _Atomic uint32_t pending = 0;
+    um_gate_stats_t stats;
+    um_gate_t *gate;
 
-    um_gate_free(gate);
     config.pending = &pending;
     gate = new_gate();
     propose(gate, 0, 96 * MIB, 1);

@@ -1,0 +1,351 @@
+/* The queue and its threads: order, cancelling, bounded waits, contexts that go away. */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "exec/workers.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* What the pieces do: they wait while the gate is shut. */
+typedef struct driver {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool shut;
+    unsigned inside, applied, started;
+    uint64_t order[4096];
+    _Atomic unsigned dead_context_calls;
+    _Atomic uint32_t dead_context;
+    int32_t error;
+} driver_t;
+
+typedef struct told {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned n, by[UM_HINT_RESULT_COUNT];
+    int32_t error;
+} told_t;
+
+static driver_t *driver;
+static told_t *told;
+static um_executor_t *executor;
+
+static void start(void *ctx, unsigned worker)
+{
+    driver_t *d = ctx;
+
+    (void)worker;
+    pthread_mutex_lock(&d->lock);
+    d->started++;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint_t *hint)
+{
+    driver_t *d = ctx;
+
+    (void)worker;
+    if (context == d->dead_context)
+        d->dead_context_calls++;
+    pthread_mutex_lock(&d->lock);
+    d->inside++;
+    pthread_cond_broadcast(&d->changed);
+    while (d->shut)
+        pthread_cond_wait(&d->changed, &d->lock);
+    d->inside--;
+    d->order[d->applied++ % 4096] = hint->addr;
+    pthread_mutex_unlock(&d->lock);
+    return d->error;
+}
+
+static bool free_bytes(void *ctx, uint32_t context, uint64_t *free, uint64_t *total)
+{
+    (void)ctx;
+    *free = *total = context * MIB;
+    return true;
+}
+
+static void done(void *ctx, const um_hint_t *hint, um_hint_result_t result, int32_t error,
+                 uint64_t duration_ns)
+{
+    told_t *t = ctx;
+
+    (void)hint;
+    (void)duration_ns;
+    pthread_mutex_lock(&t->lock);
+    t->n++;
+    t->by[result]++;
+    t->error = error;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void begin(unsigned n)
+{
+    um_workers_calls_t calls = {.name = "test",
+                                .start = start,
+                                .apply = apply,
+                                .free_bytes = free_bytes};
+
+    driver = calloc(1, sizeof(*driver));
+    told = calloc(1, sizeof(*told));
+    pthread_mutex_init(&driver->lock, NULL);
+    pthread_cond_init(&driver->changed, NULL);
+    pthread_mutex_init(&told->lock, NULL);
+    pthread_cond_init(&told->changed, NULL);
+    calls.ctx = driver;
+    cr_assert_eq(um_workers_new(&calls, n, &executor), UM_OK);
+    executor->done = done;
+    executor->done_ctx = told;
+}
+
+static void end(void)
+{
+    executor->ops->stop(executor);
+    executor->ops->free(executor);
+    free(driver);
+    free(told);
+}
+
+static bool submit(uint64_t n, uint32_t context, uint32_t correlation)
+{
+    um_hint_t hint = {.kind = UM_HINT_PREFETCH,
+                      .addr = n * MIB,
+                      .bytes = MIB,
+                      .correlation = correlation,
+                      .who = "test",
+                      .why = "test"};
+
+    return executor->ops->submit(executor, &hint, context);
+}
+
+static void set_shut(bool shut)
+{
+    pthread_mutex_lock(&driver->lock);
+    driver->shut = shut;
+    pthread_cond_broadcast(&driver->changed);
+    pthread_mutex_unlock(&driver->lock);
+}
+
+static void wait_inside(unsigned n)
+{
+    pthread_mutex_lock(&driver->lock);
+    while (driver->inside < n)
+        pthread_cond_wait(&driver->changed, &driver->lock);
+    pthread_mutex_unlock(&driver->lock);
+}
+
+static void wait_told(unsigned n)
+{
+    pthread_mutex_lock(&told->lock);
+    while (told->n < n)
+        pthread_cond_wait(&told->changed, &told->lock);
+    pthread_mutex_unlock(&told->lock);
+}
+
+Test(workers, one_takes_pieces_in_order)
+{
+    begin(1);
+    for (unsigned i = 0; i < 100; i++)
+        cr_assert(submit(i, 1, 1));
+    wait_told(100);
+    for (unsigned i = 0; i < 100; i++)
+        cr_assert_eq(driver->order[i], i * MIB);
+    cr_assert_eq(told->by[UM_HINT_APPLIED], 100);
+    end();
+}
+
+Test(workers, two_take_the_first_two_pieces_at_once)
+{
+    begin(2);
+    set_shut(true);
+    for (unsigned i = 0; i < 10; i++)
+        cr_assert(submit(i, 1, 1));
+    wait_inside(2);
+    set_shut(false);
+    wait_told(10);
+    cr_assert_eq(driver->started, 2);
+    end();
+}
+
+Test(workers, failures_carry_their_error)
+{
+    begin(1);
+    driver->error = 719;
+    cr_assert(submit(0, 1, 1));
+    wait_told(1);
+    cr_assert_eq(told->by[UM_HINT_FAILED], 1);
+    cr_assert_eq(told->error, 719);
+    end();
+}
+
+Test(workers, a_full_queue_refuses)
+{
+    unsigned taken = 0;
+
+    begin(1);
+    set_shut(true);
+    while (submit(taken, 1, 1))
+        taken++;
+    cr_assert_geq(taken, 1024);
+    set_shut(false);
+    wait_told(taken);
+    end();
+}
+
+Test(workers, cancelling_a_range_drops_what_is_queued_there)
+{
+    begin(1);
+    set_shut(true);
+    for (unsigned i = 0; i < 10; i++)
+        cr_assert(submit(i, 1, 1));
+    wait_inside(1); /* piece 0 */
+    executor->ops->cancel_range(executor, 4 * MIB, 2 * MIB);
+    set_shut(false);
+    wait_told(10);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 2);
+    cr_assert_eq(told->by[UM_HINT_APPLIED], 8);
+    for (unsigned i = 0; i < 8; i++)
+        cr_assert(driver->order[i] != 4 * MIB && driver->order[i] != 5 * MIB);
+    end();
+}
+
+static void *open_later(void *arg)
+{
+    (void)arg;
+    set_shut(false);
+    return NULL;
+}
+
+Test(workers, cancelling_waits_for_what_is_inside_the_driver)
+{
+    pthread_t opener;
+
+    begin(1);
+    set_shut(true);
+    cr_assert(submit(0, 1, 1));
+    wait_inside(1);
+    pthread_create(&opener, NULL, open_later, NULL);
+    executor->ops->cancel_range(executor, 0, MIB);
+    pthread_mutex_lock(&driver->lock);
+    cr_assert_eq(driver->inside, 0);
+    pthread_mutex_unlock(&driver->lock);
+    pthread_join(opener, NULL);
+    end();
+}
+
+Test(workers, cancelling_does_not_wait_for_ever)
+{
+    begin(1);
+    set_shut(true);
+    cr_assert(submit(0, 1, 1));
+    wait_inside(1);
+    executor->ops->cancel_range(executor, 0, MIB); /* the driver never answers */
+    executor->ops->cancel_context(executor, 1);
+    cr_assert_eq(driver->inside, 1);
+    set_shut(false);
+    wait_told(1);
+    end();
+}
+
+Test(workers, cancelling_a_launch_waits_for_nothing)
+{
+    begin(1);
+    set_shut(true);
+    for (unsigned i = 0; i < 6; i++)
+        cr_assert(submit(i, 1, 1 + i % 2));
+    wait_inside(1);
+    executor->ops->cancel_launch(executor, 2);
+    set_shut(false);
+    wait_told(6);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 3);
+    end();
+}
+
+Test(workers, a_context_that_went_is_never_used_again)
+{
+    uint64_t free = 0, total;
+
+    begin(2);
+    cr_assert(executor->ops->free_bytes(executor, 7, &free, &total));
+    cr_assert_eq(free, 7 * MIB);
+    executor->ops->cancel_context(executor, 7);
+    driver->dead_context = 7;
+    for (unsigned i = 0; i < 20; i++)
+        cr_assert(submit(i, i % 2 ? 7 : 8, 1));
+    wait_told(20);
+    cr_assert_eq(driver->dead_context_calls, 0);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 10);
+    cr_assert_not(executor->ops->free_bytes(executor, 7, &free, &total));
+    end();
+}
+
+Test(workers, stopping_cancels_the_rest_and_refuses_more)
+{
+    begin(2);
+    set_shut(true);
+    for (unsigned i = 0; i < 50; i++)
+        cr_assert(submit(i, 1, 1));
+    wait_inside(2);
+    set_shut(false);
+    executor->ops->stop(executor);
+    cr_assert_eq(told->n, 50);
+    cr_assert_not(submit(0, 1, 1));
+    end();
+}
+
+Test(workers, an_unused_one_has_no_threads_to_stop)
+{
+    begin(2);
+    end();
+}
+
+Test(workers, numbers_out_of_range_are_refused)
+{
+    um_workers_calls_t calls = {.name = "test"};
+
+    cr_assert_eq(um_workers_new(&calls, 0, &executor), UM_ERR_INVALID);
+    cr_assert_eq(um_workers_new(&calls, UM_WORKERS_MAX + 1, &executor), UM_ERR_INVALID);
+}
+
+/* Threads that launch while others free: for the race detector. */
+static _Atomic unsigned accepted;
+
+static void *launch_much(void *arg)
+{
+    for (unsigned i = 0; i < 2000; i++)
+        accepted += submit(i % 64, 1 + (uintptr_t)arg, i);
+    return NULL;
+}
+
+static void *free_much(void *arg)
+{
+    uint64_t free, total;
+
+    for (unsigned i = 0; i < 500; i++) {
+        executor->ops->cancel_range(executor, i % 64 * MIB, MIB);
+        executor->ops->cancel_launch(executor, i);
+        executor->ops->free_bytes(executor, 1 + (uintptr_t)arg, &free, &total);
+        if (i == 400)
+            executor->ops->cancel_context(executor, 1 + (uintptr_t)arg);
+    }
+    return NULL;
+}
+
+Test(workers, launching_while_others_free)
+{
+    pthread_t thread[4];
+
+    begin(2);
+    accepted = 0;
+    for (uintptr_t i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, i % 2 ? free_much : launch_much, (void *)(i / 2));
+    for (unsigned i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    wait_told(accepted);
+    cr_assert_eq(told->n, accepted);
+    end();
+}
