@@ -11,3 +11,12 @@ UM_BENCHES += %D%/bench_regions %D%/bench_launch_path
 %C%_bench_regions_LDADD = libumcore.la
 %C%_bench_launch_path_SOURCES = %D%/bench_launch_path.c
 %C%_bench_launch_path_LDADD = libumcore.la
+# what the CUDA source's callback adds to a launch, against the fake driver of tests/fake
+if UM_WITH_CUDA
+EXTRA_PROGRAMS += %D%/bench_callbacks
+UM_BENCHES += %D%/bench_callbacks
+%C%_bench_callbacks_SOURCES = %D%/bench_callbacks.c
+%C%_bench_callbacks_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+%C%_bench_callbacks_LDADD = libumcore.la
+EXTRA_bench_bench_callbacks_DEPENDENCIES = $(um_fakes)
+endif

@@ -13,13 +13,12 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define UM_IDLE_MS 50
 #define UM_STOP_MS 500
 
 static pthread_t um_drain_thread;
 static bool um_drain_started;
 static pthread_mutex_t um_drain_lock = PTHREAD_MUTEX_INITIALIZER; /* for the condition alone */
-static pthread_cond_t um_drain_wake;
+static pthread_cond_t um_drain_wake = PTHREAD_COND_INITIALIZER;
 static _Atomic bool um_stopping, um_busy; /* busy: managed memory exists */
 
 typedef enum um_switch { UM_OFF, UM_TRYING, UM_SWITCHED_ON, UM_REFUSED } um_switch_t;
@@ -180,10 +179,9 @@ static void um_drain_wait(uint64_t last_ns)
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
         return;
     }
-    t = um_time(now + UM_IDLE_MS * 1000000u);
     pthread_mutex_lock(&um_drain_lock);
-    if (!um_stopping && !um_busy && !um_kick_context)
-        pthread_cond_timedwait(&um_drain_wake, &um_drain_lock, &t);
+    while (!um_stopping && !um_busy && !um_kick_context)
+        pthread_cond_wait(&um_drain_wake, &um_drain_lock);
     pthread_mutex_unlock(&um_drain_lock);
 }
 
@@ -244,7 +242,6 @@ static void *um_drain(void *ctx)
 
 um_status_t um_activity_init(void)
 {
-    pthread_condattr_t attributes;
     sigset_t all, before;
 
     if (!um_live.record)
@@ -259,10 +256,6 @@ um_status_t um_activity_init(void)
     }
     if (status != UM_OK)
         return status;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&um_drain_wake, &attributes);
-    pthread_condattr_destroy(&attributes);
     /* The program's signals are for the program's threads. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -76,7 +76,9 @@ static void um_modules_kernel_seen(void *ctx, const char *name, const um_param_t
 
 void um_modules_loaded(uint32_t id, const void *cubin, size_t bytes)
 {
-    if (!cubin || bytes == 0 || bytes > UM_CUBIN_MAX)
+    bool layouts = !um_live.cuda->func_param && !um_live.cuda->kernel_param;
+
+    if ((!um_live.record && !layouts) || !cubin || bytes == 0 || bytes > UM_CUBIN_MAX)
         return;
     um_module_t *module = calloc(1, sizeof(*module));
     if (!module)

@@ -239,9 +239,12 @@ void um_records_residency(const um_region_t *regions, uint32_t n, uint32_t sync)
     uint64_t now = um_live_now_ns();
     int empty = UM_LOOK_EMPTY;
 
-    if (!um_pagemap || now - um_look_last_ns < UM_RESIDENCY_NS ||
-        !atomic_compare_exchange_strong(&um_look_state, &empty, UM_LOOK_WRITING))
+    if (!um_pagemap || now - um_look_last_ns < UM_RESIDENCY_NS)
         return;
+    if (!atomic_compare_exchange_strong(&um_look_state, &empty, UM_LOOK_WRITING)) {
+        pthread_cond_signal(&um_work); /* the last look's signal was missed */
+        return;
+    }
     um_look_last_ns = now;
     um_look.n = n < UM_RESIDENCY_REGIONS ? n : UM_RESIDENCY_REGIONS;
     um_look.sync = sync;
@@ -263,12 +266,16 @@ static void um_tell_residency(const um_region_t *region, uint64_t addr, uint64_t
     um_live_post(&event, false);
 }
 
+/* Later than this the kernel has moved what the CPU had. */
+#define UM_LOOK_FRESH_NS 5000000u
+
 /* The region as a whole, and where only parts are there, which. */
 static void um_look_at_regions(void)
 {
     um_extent_t extents[UM_EXTENTS];
+    bool fresh = um_live_now_ns() - um_look_last_ns < UM_LOOK_FRESH_NS;
 
-    for (uint32_t i = 0; i < um_look.n; i++) {
+    for (uint32_t i = 0; fresh && i < um_look.n; i++) {
         const um_region_t *region = &um_look.regions[i];
         uint64_t present = 0;
         size_t n = 0;
@@ -291,14 +298,10 @@ static void *um_run(void *ctx)
     um_cuda_own = true;
     pthread_mutex_lock(&um_buffers_lock);
     while (!um_ending || um_n_full) {
-        struct timespec until;
-        /* A launch signals without the lock, which may be lost: hence the limit. */
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 10000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        /* A launch signals without the lock, and may do so just before the wait: such a look is
+         * found too late, and dropped. */
         if (!um_n_full && !um_ending && um_look_state != UM_LOOK_READY)
-            pthread_cond_timedwait(&um_work, &um_buffers_lock, &until);
+            pthread_cond_wait(&um_work, &um_buffers_lock);
         if (um_look_state == UM_LOOK_READY) {
             pthread_mutex_unlock(&um_buffers_lock);
             um_look_at_regions();
