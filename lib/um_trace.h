@@ -36,21 +36,25 @@ UM_API um_status_t um_trace_writer_open(const char *path, const um_ev_fact_t *fa
 /*
  * Appends one event. One thread at a time (the caller serialises). Waits when the disk is slower
  * than the program and queue_blocks blocks are waiting. After a write error it drops the event and
- * counts it; the error itself is returned once by this call and again by close.
+ * counts it; the error itself is returned once (errno set) by this call or flush, whichever is first,
+ * and again by close. The file ends at its last whole block then. Strings are cut at 1 MiB.
+ * UM_ERR_INVALID: no such type, or an array over 4 MiB; UM_ERR_NO_MEMORY: this event is lost, the
+ * next may not be; both count as dropped.
  */
 UM_API um_status_t um_trace_writer_put(um_trace_writer_t *writer, const um_event_t *event);
 
 /* Seals what is buffered so that a kill loses none of it; returns before it is on disk. Same thread
- * rule as put. No-op when nothing is buffered. */
+ * rule as put. No-op when nothing is buffered. A block costs about 300 bytes more than its events:
+ * some ten times a second is plenty. */
 UM_API um_status_t um_trace_writer_flush(um_trace_writer_t *writer);
 
 /* Figures so far; any thread. */
 typedef struct um_trace_write_stats {
-    uint64_t events;        /* accepted */
-    uint64_t dropped;       /* refused after a write error */
-    uint64_t bytes;         /* in the file */
-    um_status_t status;     /* UM_OK, or what ended the trace */
-    int error;              /* errno behind it */
+    uint64_t events;    /* accepted, and not dropped since */
+    uint64_t dropped;   /* refused, or lost to a write error */
+    uint64_t bytes;     /* in the file */
+    um_status_t status; /* UM_OK, or what ended the trace */
+    int error;          /* errno behind it */
 } um_trace_write_stats_t;
 UM_API void um_trace_writer_stats(const um_trace_writer_t *writer, um_trace_write_stats_t *out);
 
@@ -81,14 +85,14 @@ typedef enum um_trace_order {
 } um_trace_order_t;
 
 typedef struct um_trace_info {
-    uint32_t version;            /* of the format */
+    uint32_t version; /* of the format */
     uint64_t file_bytes;
-    uint64_t events;             /* in whole blocks */
+    uint64_t events; /* in whole blocks */
     uint64_t blocks;
-    uint64_t first_ns, last_ns;  /* 0, 0 in an empty trace */
-    bool finished;               /* closed properly (has its index) */
-    size_t n_facts;              /* of the file header */
-    const um_ev_fact_t *facts;   /* owned by the reader */
+    uint64_t first_ns, last_ns; /* 0, 0 in an empty trace */
+    bool finished;              /* closed properly (has its index) */
+    size_t n_facts;             /* of the file header */
+    const um_ev_fact_t *facts;  /* owned by the reader */
 } um_trace_info_t;
 
 /* Opens `path`. Errors: UM_ERR_IO, UM_ERR_FORMAT, UM_ERR_VERSION, UM_ERR_TRUNCATED (not even the
@@ -100,9 +104,11 @@ UM_API um_status_t um_trace_reader_open(const char *path, um_trace_order_t order
 UM_API const um_trace_info_t *um_trace_reader_info(const um_trace_reader_t *reader);
 
 /*
- * Next event: UM_OK and *event (valid until the next call), UM_ERR_NOT_FOUND at the clean end,
- * UM_ERR_TRUNCATED or UM_ERR_FORMAT when the rest of the file is damaged (all whole blocks have been
- * delivered by then; um_trace_reader_error has the line), and then the same again for ever.
+ * Next event: UM_OK and *event (valid until the next call), UM_ERR_NOT_FOUND at the clean end. When
+ * something is damaged, reading goes on with the next whole block, and the end is UM_ERR_FORMAT or
+ * UM_ERR_IO instead; a file that is cut short or was never closed ends with UM_ERR_TRUNCATED. All
+ * whole blocks have been delivered by then, um_trace_reader_error has the line, and every later call
+ * returns the same. Strings are never NULL; what the file does not have is 0 or "".
  */
 UM_API um_status_t um_trace_reader_next(um_trace_reader_t *reader, const um_event_t **event);
 
