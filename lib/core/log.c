@@ -85,7 +85,6 @@ void um_log_line(um_log_level_t level, const char *format, ...)
 
     memcpy(line, prefix, start);
     va_start(args, format);
-    errno = saved; /* %m in a format means the caller's */
     n = vsnprintf(line + start, sizeof line - start - 1, format, args);
     va_end(args);
     if (n < 0)
