@@ -17,8 +17,8 @@ typedef struct um_bus um_bus_t;
 
 typedef struct um_sink {
     void *ctx;
-    um_event_fn event;          /* on the bus thread */
-    void (*idle)(void *ctx);    /* on the bus thread after each drain, may be NULL */
+    um_event_fn event;       /* on the bus thread */
+    void (*idle)(void *ctx); /* on the bus thread after each drain, may be NULL */
 } um_sink_t;
 
 /* ring_bytes is what each posting thread gets, rounded up to a power of two, at most 1 GiB; an event

@@ -13,8 +13,8 @@
 #include "um_runtime.h"
 
 typedef enum um_option_type {
-    UM_OPTION_BOOL, /* 1/0 on/off yes/no true/false, any case */
-    UM_OPTION_UINT, /* decimal */
+    UM_OPTION_BOOL,  /* 1/0 on/off yes/no true/false, any case */
+    UM_OPTION_UINT,  /* decimal */
     UM_OPTION_BYTES, /* decimal with k, M, G (1024) */
     UM_OPTION_STRING,
     UM_OPTION_MODE /* off/0/no/false, observe, record, hint/1/on/yes/true */
@@ -24,26 +24,26 @@ typedef enum um_option_type {
 
 /* The settings in force. Strings are owned by the settings and never NULL once loaded. */
 typedef struct um_settings {
-    uint64_t mode;             /* um_mode_t */
-    char *out;                 /* trace file pattern: %p pid, %r rank, %h host */
-    uint64_t log_level;        /* 0..3 */
-    uint64_t summary;          /* print the line at exit */
-    uint64_t queue_bytes;      /* event ring of one thread */
-    uint64_t headroom_bytes;   /* device memory that hints never use */
-    uint64_t piece_bytes;      /* prefetch call size; H200: 32 MiB */
-    uint64_t workers;          /* prefetch threads; H200: 2 */
-    uint64_t flush_us;         /* CUPTI drain period; H200: 1000 */
-    uint64_t page_tables;      /* read CPU residency from the page tables */
-    uint64_t call_sites;       /* capture the stack at managed allocations */
-    uint64_t kernel_times;     /* record KERNEL_EXEC once managed memory exists */
-    uint64_t unified_memory;   /* record faults and migrations */
-    char *advisors;            /* comma list, "" = all */
+    uint64_t mode;                     /* um_mode_t */
+    char *out;                         /* trace file pattern: %p pid, %r rank, %h host */
+    uint64_t log_level;                /* 0..3 */
+    uint64_t summary;                  /* print the line at exit */
+    uint64_t queue_bytes;              /* event ring of one thread */
+    uint64_t headroom_bytes;           /* device memory that hints never use */
+    uint64_t piece_bytes;              /* prefetch call size; H200: 32 MiB */
+    uint64_t workers;                  /* prefetch threads; H200: 2 */
+    uint64_t flush_us;                 /* CUPTI drain period; H200: 1000 */
+    uint64_t page_tables;              /* read CPU residency from the page tables */
+    uint64_t call_sites;               /* capture the stack at managed allocations */
+    uint64_t kernel_times;             /* record KERNEL_EXEC once managed memory exists */
+    uint64_t unified_memory;           /* record faults and migrations */
+    char *advisors;                    /* comma list, "" = all */
     const char *source[UM_OPTION_MAX]; /* where each option's value came from, by its place in
                                           um_option_table; static strings */
 } um_settings_t;
 
 typedef struct um_option {
-    const char *name; /* "piece-bytes": environment UMRT_PIECE_BYTES, flag --piece-bytes */
+    const char *name;     /* "piece-bytes": environment UMRT_PIECE_BYTES, flag --piece-bytes */
     const char *fallback; /* as text */
     const char *doc;
     um_option_type_t type;

@@ -44,7 +44,8 @@ void um_kernels_forget_module(um_kernels_t *kernels, uint64_t module_hash);
  * reads past image_bytes. Calls fn once per kernel found. UM_ERR_FORMAT when it is no sane ELF. */
 typedef void (*um_cubin_kernel_fn)(void *ctx, const char *name, const um_param_t *params,
                                    uint32_t n_params);
-um_status_t um_cubin_layouts(const void *image, size_t image_bytes, um_cubin_kernel_fn fn, void *ctx);
+um_status_t um_cubin_layouts(const void *image, size_t image_bytes, um_cubin_kernel_fn fn,
+                             void *ctx);
 
 /* Flags (um_param_flag_t) of each parameter as the mangled name shows them; writes at most max and
  * returns how many parameters the name has, 0 when it is not a C++ name or not understood. */

@@ -22,7 +22,8 @@ typedef enum um_log_level {
 
 void um_log_set(um_log_level_t threshold, um_log_fn fn, void *ctx); /* fn NULL = stderr */
 bool um_log_on(um_log_level_t level);
-void um_log_line(um_log_level_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void um_log_line(um_log_level_t level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #define um_log(level, ...)                                                                         \
     do {                                                                                           \

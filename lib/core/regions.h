@@ -49,6 +49,7 @@ void um_region_block(const um_region_t *region, uint32_t n, uint64_t *addr, uint
  * Takes the writers' lock: fn must not add, remove or walk. */
 void um_regions_each(um_regions_t *regions, uint64_t addr, uint64_t bytes,
                      void (*fn)(void *ctx, const um_region_t *region), void *ctx);
-uint64_t um_regions_count(const um_regions_t *regions, um_family_t family); /* UNKNOWN = all; O(1) */
+uint64_t um_regions_count(const um_regions_t *regions,
+                          um_family_t family); /* UNKNOWN = all; O(1) */
 
 #endif
