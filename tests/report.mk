@@ -10,3 +10,15 @@ tests_unit_report_findings_LDADD = $(report_ldadd)
 
 tests_unit_report_logs_SOURCES = tests/unit/report_logs.c $(report_stream)
 tests_unit_report_logs_LDADD = $(report_ldadd)
+
+check_PROGRAMS += tests/unit/report_emitter tests/unit/report_golden
+tests_unit_report_emitter_SOURCES = tests/unit/report_emitter.c
+tests_unit_report_emitter_LDADD = $(report_ldadd)
+
+tests_unit_report_golden_SOURCES = tests/unit/report_golden.c $(report_stream)
+tests_unit_report_golden_LDADD = $(report_ldadd)
+
+CLEANFILES += tests/golden-report*
+EXTRA_DIST += \
+	tests/golden/report.txt tests/golden/report-narrow.txt tests/golden/report.json \
+	tests/golden/report-ranks.txt tests/golden/report-off.txt

@@ -265,8 +265,10 @@ void um_emitter_wrap(um_emitter_t *e, const char *label, const char *text)
             if (!cut)
                 break;
         }
-        fprintf(e->out, "%.*s\n%*s", (int)(cut - at), at, (int)indent, "");
-        at = cut + 1;
+        for (p = cut; p > at && p[-1] == ' ';)
+            p--;
+        fprintf(e->out, "%.*s\n%*s", (int)(p - at), at, (int)indent, "");
+        at = cut + strspn(cut, " ");
     }
     fprintf(e->out, "%s\n", at);
     free(clean);
@@ -367,6 +369,10 @@ void um_emitter_table_end(um_emitter_t *e, uint64_t more)
 
     if (e->root) {
         um_emitter_end(e);
+        return;
+    }
+    if (!e->n_rows) {
+        fputs("  none\n", e->out);
         return;
     }
     for (size_t c = 0; c < e->n_columns; c++) {

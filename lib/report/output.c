@@ -175,7 +175,6 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
         {"ns", "time", false, NULL},
         {"rate", "rate", false, NULL},
     };
-    bool any = false;
 
     um_emitter_heading(e, "Migrations");
     um_emitter_table(e, "migrations", columns, sizeof(columns) / sizeof(columns[0]));
@@ -185,7 +184,6 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
 
             if (!m->records)
                 continue;
-            any = true;
             um_emitter_row(e,
                            (um_value_t[]){um_text(direction[d]), um_text(um_migrate_cause_name(c)),
                                           um_count(m->records), um_bytes(m->bytes), um_ns(m->ns),
@@ -194,10 +192,7 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
                                                 : um_none()});
         }
     }
-    if (any || !um_emitter_is_text(e))
-        um_emitter_table_end(e, 0);
-    else
-        um_emitter_line(e, "  none");
+    um_emitter_table_end(e, 0);
 }
 
 void um_section_copies(um_emitter_t *e, const um_report_t *r)

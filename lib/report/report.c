@@ -307,6 +307,18 @@ static bool in_span(const um_event_t *event)
     }
 }
 
+/* When it was over: what lasts is part of the span. */
+static uint64_t ends(const um_event_t *event)
+{
+    uint64_t lasts = event->type == UM_EV_KERNEL_EXEC ? event->u.kernel_exec.duration_ns
+                     : event->type == UM_EV_GPU_FAULT ? event->u.gpu_fault.duration_ns
+                     : event->type == UM_EV_MIGRATE   ? event->u.migrate.duration_ns
+                     : event->type == UM_EV_COPY      ? event->u.copy.duration_ns
+                                                      : 0;
+
+    return lasts > INT64_MAX - event->time_ns % INT64_MAX ? event->time_ns : event->time_ns + lasts;
+}
+
 um_status_t um_report_event(um_report_t *r, const um_event_t *event)
 {
     um_trace_stat_t *trace;
@@ -324,8 +336,8 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
     if (in_span(event)) {
         if (!trace->first_ns || event->time_ns < trace->first_ns)
             trace->first_ns = event->time_ns;
-        if (event->time_ns > trace->last_ns)
-            trace->last_ns = event->time_ns;
+        if (ends(event) > trace->last_ns)
+            trace->last_ns = ends(event);
         r->now_ns = event->time_ns;
     }
     switch (event->type) {

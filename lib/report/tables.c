@@ -68,6 +68,19 @@ static const char *first_touch(const um_group_t *group)
     return (cpu || surely) && gpu ? "both" : cpu ? "CPU" : gpu ? "GPU" : surely ? "CPU?" : "-";
 }
 
+/* For a table that has the size in a column of its own: label, call site or number. */
+static void short_name(const um_report_t *r, const um_group_t *group, char *out, size_t bytes)
+{
+    const char *site = um_report_site(r, group->call_site);
+
+    if (group->label || !group->first_region)
+        um_group_name(group, out, bytes);
+    else if (site)
+        snprintf(out, bytes, "%.*s", (int)strcspn(site, ";"), site);
+    else
+        snprintf(out, bytes, "region %u", group->first_region);
+}
+
 static bool worth_a_row(const um_group_t *group)
 {
     /* Labels can empty a group; stand-ins for unknown memory show only what happened there. */
@@ -77,7 +90,8 @@ static bool worth_a_row(const um_group_t *group)
 void um_section_regions(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {"name", "region", true, NULL},
+        {NULL, "region", true, NULL},
+        {"name", NULL, true, NULL},
         {"region", NULL, false, NULL},
         {"addr", NULL, false, NULL},
         {"family", "family", true, "managed"},
@@ -110,14 +124,16 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
     um_emitter_table(e, "regions", columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < s->n_groups; i++) {
         const um_group_t *g = &s->groups[by[i]];
-        char name[200];
+        char name[200], brief[200];
 
         if (!worth_a_row(g))
             continue;
         if (rows++ >= top)
             continue;
         um_group_name(g, name, sizeof(name));
-        um_emitter_row(e, (um_value_t[]){um_text(name),
+        short_name(r, g, brief, sizeof(brief));
+        um_emitter_row(e, (um_value_t[]){um_text(brief),
+                                         um_text(name),
                                          g->first_region ? um_count(g->first_region) : um_none(),
                                          um_addr(g->first_addr),
                                          um_text(um_family_name(g->family)),
