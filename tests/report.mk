@@ -22,3 +22,5 @@ CLEANFILES += tests/golden-report*
 EXTRA_DIST += \
 	tests/golden/report.txt tests/golden/report-narrow.txt tests/golden/report.json \
 	tests/golden/report-ranks.txt tests/golden/report-off.txt
+
+dist_check_SCRIPTS += tests/cli/report.sh

@@ -29,12 +29,14 @@ static const char help[] =
     "says)\n"
     "      --utf8         block characters in the map\n"
     "  -h, --help         this text\n\n"
-    "Exit status: 0 reported (a damaged trace, too: what is whole, with a note), 1 could not be\n"
-    "written, 2 wrong usage or a file that cannot be read as a trace.\n";
+    "Exit status: 0 reported, 1 could not be written, 2 wrong usage, a file that cannot be read as "
+    "a\n"
+    "trace (no report), or a damaged one (what is whole is reported, with a note).\n";
 
 typedef struct um_source {
     um_report_t *report;
     um_status_t status;
+    bool damaged; /* one of the files; the line about it has been said */
 } um_source_t;
 
 static void on_event(void *ctx, const um_event_t *event)
@@ -64,6 +66,7 @@ static um_status_t read_umt(um_source_t *source, const char *path, char *error, 
     } else if (status == UM_ERR_TRUNCATED || status == UM_ERR_FORMAT) {
         /* All whole blocks have been delivered: report them, and say so. */
         um_say("%s", um_trace_reader_error(reader));
+        source->damaged = true;
         status = um_report_note(source->report, um_trace_reader_error(reader));
     } else if (status) {
         snprintf(error, error_bytes, "%s: %s", path, um_status_string(status));
@@ -160,8 +163,11 @@ static int write_report(char **paths, int n, const um_report_options_t *options)
     if (exit_status == UM_EXIT_OK) {
         status = um_report_write(source.report, options, stdout);
         if (status) {
-            um_say("report: %s", um_status_string(status));
+            if (status != UM_ERR_IO) /* said by um_say_end */
+                um_say("report: %s", um_status_string(status));
             exit_status = UM_EXIT_FAILED;
+        } else if (source.damaged) {
+            exit_status = UM_EXIT_USAGE;
         }
     }
     um_report_free(source.report);

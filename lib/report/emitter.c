@@ -363,23 +363,15 @@ static bool shown(const um_emitter_t *e, size_t column)
     return of->title && !of->hide;
 }
 
-void um_emitter_table_end(um_emitter_t *e, uint64_t more)
+/* Widths of the columns that fit; 0 = left out. Returns the last one shown. */
+static size_t fit(const um_emitter_t *e, size_t width[COLUMNS_MAX])
 {
-    size_t width[COLUMNS_MAX], total = 0, gives = COLUMNS_MAX, last = 0;
+    size_t total = 0, gives = COLUMNS_MAX, last = 0;
 
-    if (e->root) {
-        um_emitter_end(e);
-        return;
-    }
-    if (!e->n_rows) {
-        fputs("  none\n", e->out);
-        return;
-    }
     for (size_t c = 0; c < e->n_columns; c++) {
         width[c] = 0;
         if (!shown(e, c))
             continue;
-        last = c;
         width[c] = um_text_columns(e->columns[c].title);
         for (size_t r = 0; r < e->n_rows; r++) {
             size_t n = um_text_columns(cell(e, r, c));
@@ -390,14 +382,40 @@ void um_emitter_table_end(um_emitter_t *e, uint64_t more)
         if (e->columns[c].left && gives == COLUMNS_MAX)
             gives = c;
     }
+    for (size_t c = e->n_columns; c-- > 0 && total > e->options.width + 8;) {
+        if (width[c] && e->columns[c].spare) {
+            total -= width[c] + 2;
+            width[c] = 0;
+        }
+    }
     if (gives < COLUMNS_MAX && total > e->options.width) {
         size_t over = total - e->options.width;
 
-        width[gives] = width[gives] > over + 12 ? width[gives] - over : 12;
+        width[gives] = width[gives] > over + 12 ? width[gives] - over
+                       : width[gives] > 12      ? 12
+                                                : width[gives];
     }
+    for (size_t c = 0; c < e->n_columns; c++)
+        last = width[c] ? c : last;
+    return last;
+}
+
+void um_emitter_table_end(um_emitter_t *e, uint64_t more)
+{
+    size_t width[COLUMNS_MAX], last;
+
+    if (e->root) {
+        um_emitter_end(e);
+        return;
+    }
+    if (!e->n_rows) {
+        fputs("  none\n", e->out);
+        return;
+    }
+    last = fit(e, width);
     for (size_t r = 0; r <= e->n_rows; r++) {
         for (size_t c = 0; c < e->n_columns; c++) {
-            if (!shown(e, c))
+            if (!width[c])
                 continue;
             fputs("  ", e->out);
             print_cell(e, r ? cell(e, r - 1, c) : e->columns[c].title, width[c], e->columns[c].left,

@@ -43,6 +43,7 @@ typedef struct um_column {
     const char *key;   /* in JSON; NULL = text only */
     const char *title; /* in text; NULL = JSON only */
     bool left;         /* aligned left; the first such column gives way when the line is too long */
+    bool spare;        /* in text: left out, the last first, when the line is too long */
     const char *hide;  /* in text: left out when every row says this; NULL = never */
 } um_column_t;
 

@@ -112,10 +112,10 @@ static void write_trace(um_emitter_t *e, const um_report_t *r, const um_trace_st
 static void write_ranks(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {NULL, "trace", true, NULL},       {NULL, "rank", true, NULL},
-        {NULL, "span", false, NULL},       {NULL, "GPU faults", false, NULL},
-        {NULL, "CPU faults", false, NULL}, {NULL, "to GPU", false, NULL},
-        {NULL, "to CPU", false, NULL},     {NULL, "lost", false, NULL},
+        {NULL, "trace", true, false, NULL},       {NULL, "rank", true, false, NULL},
+        {NULL, "span", false, false, NULL},       {NULL, "GPU faults", false, false, NULL},
+        {NULL, "CPU faults", false, false, NULL}, {NULL, "to GPU", false, false, NULL},
+        {NULL, "to CPU", false, false, NULL},     {NULL, "lost", false, false, NULL},
     };
 
     if (r->n_traces < 2 || !um_emitter_is_text(e))
@@ -168,12 +168,12 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
 {
     static const char *const direction[] = {"CPU to GPU", "GPU to CPU", "GPU to GPU"};
     static const um_column_t columns[] = {
-        {"direction", "direction", true, NULL},
-        {"cause", "cause", true, NULL},
-        {"records", "records", false, NULL},
-        {"bytes", "bytes", false, NULL},
-        {"ns", "time", false, NULL},
-        {"rate", "rate", false, NULL},
+        {"direction", "direction", true, false, NULL},
+        {"cause", "cause", true, false, NULL},
+        {"records", "records", false, false, NULL},
+        {"bytes", "bytes", false, false, NULL},
+        {"ns", "time", false, false, NULL},
+        {"rate", "rate", false, false, NULL},
     };
 
     um_emitter_heading(e, "Migrations");
@@ -198,10 +198,10 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
 void um_section_copies(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {"from", "copies from", true, NULL}, {"to", "to", true, NULL},
-        {"bytes_each", "each", false, NULL}, {"count", "count", false, NULL},
-        {"bytes", "bytes", false, NULL},     {"ns", "time", false, NULL},
-        {"async", "async", false, NULL},     {"on_gpu", NULL, false, NULL},
+        {"from", "copies from", true, false, NULL}, {"to", "to", true, false, NULL},
+        {"bytes_each", "each", false, false, NULL}, {"count", "count", false, false, NULL},
+        {"bytes", "bytes", false, false, NULL},     {"ns", "time", false, false, NULL},
+        {"async", "async", false, false, NULL},     {"on_gpu", NULL, false, false, NULL},
     };
     uint32_t top = um_emitter_options(e)->top;
     size_t n = r->copies.n_classes;

@@ -330,9 +330,11 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
     if (!r->open)
         return UM_ERR_STATE;
     trace = &r->traces[r->n_traces - 1];
-    trace->events++;
-    trace->counts[event->type]++;
-    r->counts[event->type]++;
+    if (event->type != UM_EV_FACT) { /* in the file's header or among its events: the same */
+        trace->events++;
+        trace->counts[event->type]++;
+        r->counts[event->type]++;
+    }
     if (in_span(event)) {
         if (!trace->first_ns || event->time_ns < trace->first_ns)
             trace->first_ns = event->time_ns;

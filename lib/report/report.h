@@ -27,7 +27,8 @@ um_status_t um_report_begin(um_report_t *report, const char *path, const um_ev_f
                             size_t n_facts);
 /* Its events in time order. */
 um_status_t um_report_event(um_report_t *report, const um_event_t *event);
-/* A line about the trace's condition (truncated, damaged) that the report must show. */
+/* A line about the trace's condition (truncated, damaged) that the report must show. Nothing is then
+ * concluded from what is not in it. */
 um_status_t um_report_note(um_report_t *report, const char *line);
 um_status_t um_report_write(um_report_t *report, const um_report_options_t *options, FILE *out);
 

@@ -90,29 +90,29 @@ static bool worth_a_row(const um_group_t *group)
 void um_section_regions(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {NULL, "region", true, NULL},
-        {"name", NULL, true, NULL},
-        {"region", NULL, false, NULL},
-        {"addr", NULL, false, NULL},
-        {"family", "family", true, "managed"},
-        {"bytes", "size", false, NULL},
-        {"regions", "n", false, "1"},
-        {"traces", NULL, false, NULL},
-        {"call_site", NULL, true, NULL},
-        {"first_touch", "first", true, NULL},
-        {"gpu_faults", "GPU faults", false, NULL},
-        {"gpu_fault_groups", NULL, false, NULL},
-        {"cpu_faults", "CPU faults", false, NULL},
-        {"to_device_bytes", "to GPU", false, NULL},
-        {"to_host_bytes", "to CPU", false, NULL},
-        {"prefetched_to_device_bytes", "fetched", false, "0 B"},
-        {"prefetched_to_host_bytes", NULL, false, NULL},
-        {"evicted_bytes", "evicted", false, "0 B"},
-        {"gpu_fault_ns", "GPU stall", false, NULL},
-        {"cpu_wait_ns", "CPU wait", false, NULL},
-        {"thrash_pages_4k", NULL, false, NULL},
-        {"throttle_ns", NULL, false, NULL},
-        {"remote_maps", NULL, false, NULL},
+        {NULL, "region", true, false, NULL},
+        {"name", NULL, true, false, NULL},
+        {"region", NULL, false, false, NULL},
+        {"addr", NULL, false, false, NULL},
+        {"family", "family", true, false, "managed"},
+        {"bytes", "size", false, false, NULL},
+        {"regions", "n", false, false, "1"},
+        {"traces", NULL, false, false, NULL},
+        {"call_site", NULL, true, false, NULL},
+        {"first_touch", "first", true, false, NULL},
+        {"gpu_faults", "GPU faults", false, true, NULL},
+        {"gpu_fault_groups", NULL, false, false, NULL},
+        {"cpu_faults", "CPU faults", false, true, NULL},
+        {"to_device_bytes", "to GPU", false, false, NULL},
+        {"to_host_bytes", "to CPU", false, false, NULL},
+        {"prefetched_to_device_bytes", "fetched", false, false, "0 B"},
+        {"prefetched_to_host_bytes", NULL, false, false, NULL},
+        {"evicted_bytes", "evicted", false, false, "0 B"},
+        {"gpu_fault_ns", "GPU stall", false, false, NULL},
+        {"cpu_wait_ns", "CPU wait", false, false, NULL},
+        {"thrash_pages_4k", NULL, false, false, NULL},
+        {"throttle_ns", NULL, false, false, NULL},
+        {"remote_maps", NULL, false, false, NULL},
     };
     const um_regions_stat_t *s = &r->regions;
     uint32_t *by = order(s->n_groups, group_weight, s->groups), top = um_emitter_options(e)->top;
@@ -172,20 +172,20 @@ static uint64_t kernel_weight(const void *ctx, uint32_t i)
 void um_section_kernels(um_emitter_t *e, const um_report_t *r)
 {
     static const um_column_t columns[] = {
-        {NULL, "kernel", true, NULL},
-        {"name", NULL, true, NULL},
-        {"mangled", NULL, true, NULL},
-        {"launches", "launches", false, NULL},
-        {"exec_ns", "time", false, NULL},
-        {"launches_that_faulted", "faulting", false, NULL},
-        {"last_launch_that_faulted", NULL, false, NULL},
-        {"gpu_faults", "faults", false, NULL},
-        {"gpu_fault_groups", "groups", false, NULL},
-        {"to_device_bytes", "to GPU", false, NULL},
-        {"gpu_fault_ns", "GPU stall", false, NULL},
-        {"throttle_ns", NULL, false, NULL},
-        {"evicted_bytes", NULL, false, NULL},
-        {"confidence", "sure", false, NULL},
+        {NULL, "kernel", true, false, NULL},
+        {"name", NULL, true, false, NULL},
+        {"mangled", NULL, true, false, NULL},
+        {"launches", "launches", false, true, NULL},
+        {"exec_ns", "time", false, false, NULL},
+        {"launches_that_faulted", "faulting", false, false, NULL},
+        {"last_launch_that_faulted", NULL, false, false, NULL},
+        {"gpu_faults", "faults", false, false, NULL},
+        {"gpu_fault_groups", "groups", false, true, NULL},
+        {"to_device_bytes", "to GPU", false, false, NULL},
+        {"gpu_fault_ns", "GPU stall", false, false, NULL},
+        {"throttle_ns", NULL, false, false, NULL},
+        {"evicted_bytes", NULL, false, false, NULL},
+        {"confidence", "sure", false, false, NULL},
     };
     const um_kernels_stat_t *s = &r->kernels;
     uint32_t *by = order(s->n_kernels, kernel_weight, s->kernels);
@@ -229,17 +229,17 @@ void um_section_timeline(um_emitter_t *e, const um_report_t *r)
 {
     static const char *const kind[] = {"CPU", "GPU", "named"};
     static const um_column_t columns[] = {
-        {"name", "phase", true, NULL},
-        {"kind", NULL, true, NULL},
-        {"trace", NULL, false, NULL},
-        {"start_ns", "from", false, NULL},
-        {"duration_ns", "lasts", false, NULL},
-        {"times", "times", false, "1"},
-        {"launches", "launches", false, NULL},
-        {"gpu_faults", "GPU faults", false, NULL},
-        {"cpu_faults", "CPU faults", false, NULL},
-        {"to_device_bytes", "to GPU", false, NULL},
-        {"to_host_bytes", "to CPU", false, NULL},
+        {"name", "phase", true, false, NULL},
+        {"kind", NULL, true, false, NULL},
+        {"trace", NULL, false, false, NULL},
+        {"start_ns", "from", false, false, NULL},
+        {"duration_ns", "lasts", false, false, NULL},
+        {"times", "times", false, false, "1"},
+        {"launches", "launches", false, true, NULL},
+        {"gpu_faults", "GPU faults", false, true, NULL},
+        {"cpu_faults", "CPU faults", false, true, NULL},
+        {"to_device_bytes", "to GPU", false, false, NULL},
+        {"to_host_bytes", "to CPU", false, false, NULL},
     };
     bool named = r->timeline.n_named > 0;
     const um_phase_t *phases = named ? r->timeline.named : r->timeline.turns;
@@ -421,16 +421,17 @@ void um_section_heatmap(um_emitter_t *e, const um_report_t *r)
     else if (r->heat.column_ns)
         used = UM_HEAT_COLUMNS;
     if (r->heat.n_grids && um_emitter_is_text(e)) {
-        um_emitter_heading(e, "Map: offset in the region (down) by time (across)");
-        um_emitter_line(
-            e,
-            um_emitter_options(e)->utf8
-                ? "  \xe2\x96\x80 to the GPU  \xe2\x96\x84 to the CPU  \xe2\x96\x88 both "
-                  " (\xe2\x96\x9d \xe2\x96\x97 \xe2\x96\x9e under 64 KiB)  \xc2\xb7 "
-                  "faults only; %s across"
-                : "  ^ to the GPU  v to the CPU  X both  (' , x under 64 KiB)  . faults "
-                  "only; %s across",
-            um_h(um_ns(used * r->heat.column_ns)));
+        char title[100];
+
+        snprintf(title, sizeof(title), "Map: offset in the region by time, %s across",
+                 um_h(um_ns(used * r->heat.column_ns)));
+        um_emitter_heading(e, title);
+        um_emitter_line(e, um_emitter_options(e)->utf8
+                               ? "  \xe2\x96\x80 to the GPU  \xe2\x96\x84 to the CPU  "
+                                 "\xe2\x96\x88 both  (\xe2\x96\x9d \xe2\x96\x97 \xe2\x96\x9e "
+                                 "under 64 KiB)  \xc2\xb7 faults only"
+                               : "  ^ to the GPU  v to the CPU  X both  (' , x under 64 KiB)  . "
+                                 "faults only");
     }
     um_emitter_object(e, "map");
     um_emitter_pair(e, "column_ns", NULL, um_ns(r->heat.column_ns));

@@ -45,7 +45,7 @@ for command in info dump report import; do
         ok "$command: $file" refuses $command "$file"
     done
 done
-for command in info dump; do
+for command in info dump report; do
     for cut in $((size / 3)) $((size / 2)) $((size - 1)); do
         head -c "$cut" good.umt >cut.umt
         ok "$command: cut at $cut of $size" complains $command cut.umt

@@ -105,10 +105,10 @@ Test(emitter, writes_valid_json_whatever_the_strings_hold)
 
 Test(emitter, aligns_tables_and_cuts_the_name_to_the_width)
 {
-    static const um_column_t columns[] = {{"name", "name", true, NULL},
-                                          {"n", "n", false, NULL},
-                                          {"same", "same", false, "0"},
-                                          {"bytes", "bytes", false, NULL}};
+    static const um_column_t columns[] = {{"name", "name", true, false, NULL},
+                                          {"n", "n", false, false, NULL},
+                                          {"same", "same", false, false, "0"},
+                                          {"bytes", "bytes", false, false, NULL}};
     FILE *out;
     um_emitter_t *e = begin(UM_REPORT_TEXT, 60, &out);
 
