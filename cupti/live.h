@@ -152,6 +152,9 @@ bool um_modules_kernel(const char *name, uint64_t *module_hash, const um_param_t
 uint64_t um_callsite_here(void); /* id of the program's stack; posts CALL_SITE once; 0 = off */
 void um_callsite_prepare(void);  /* what backtrace allocates, now rather than in a callback */
 
+/* arena.c: makes room in the calling thread's malloc arena, for CUPTI's worker; some 50 us. */
+void um_arena_grow_ahead(void);
+
 /* activity.c */
 um_status_t um_activity_init(void); /* starts the drain thread, asleep */
 void um_activity_context(void); /* a context exists: unified-memory records can be switched on */

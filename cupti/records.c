@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -61,6 +62,9 @@ static void CUPTIAPI um_buffer_requested(uint8_t **buffer, size_t *bytes, size_t
 {
     uint8_t *got = NULL;
 
+    /* CUPTI's own worker: a thread neither of ours nor the program's first one. */
+    if (!um_cuda_own && gettid() != getpid())
+        um_arena_grow_ahead();
     pthread_mutex_lock(&um_buffers_lock);
     if (um_n_pool) {
         got = um_pool[--um_n_pool];

@@ -162,7 +162,7 @@ typedef struct um_ev_option {
 /* LOSS: known-missing records. bytes is 0 where the source cannot say. */
 typedef struct um_ev_loss {
     uint32_t what;      /* um_event_type_t that was lost, UM_EV_NONE = any */
-    uint64_t count;     /* records, 0 = unknown but at least one */
+    uint64_t count;     /* records, 0 = unknown: some may be missing */
     uint64_t bytes;     /* of MIGRATE bytes lost, where known */
     const char *reason; /* "queue full", "cupti dropped records", "disk full" */
 } um_ev_loss_t;

@@ -143,9 +143,10 @@ static void text(const json_t *root)
                : "not closed (killed, or still written)");
     printf("\nfacts\n");
     um_info_rows(json_object_get(root, "facts"));
-    printf("\n%s events, %s%s lost\n", um_say_count(a, number(root, "events")),
-           json_is_true(json_object_get(root, "lost_is_lower_bound")) ? "at least " : "",
-           um_say_count(c, number(root, "lost")));
+    printf("\n%s events, %s lost%s\n", um_say_count(a, number(root, "events")),
+           um_say_count(c, number(root, "lost")),
+           json_is_true(json_object_get(root, "lost_is_lower_bound")) ? ", more may be missing"
+                                                                      : "");
     json_object_foreach(json_object_get(root, "events_by_type"), type, n)
         printf("  %-14s  %12s\n", type, um_say_count(a, (uint64_t)json_integer_value(n)));
     regions_text(root);

@@ -245,8 +245,9 @@ static bool tell_trace(const um_process_t *p, bool regions)
     else
         moved_line(line, sizeof line, &totals.moved, 0);
     if (info.version != 0)
-        um_say("%s: %s events, %s%s lost; %s%s", name, um_say_count(count, totals.events),
-               totals.lost_uncounted ? "at least " : "", um_say_count(lost, totals.lost), line,
+        um_say("%s: %s events, %s lost%s; %s%s", name, um_say_count(count, totals.events),
+               um_say_count(lost, totals.lost),
+               totals.lost_uncounted ? ", more may be missing" : "", line,
                info.finished ? "" : "; not closed (killed, or left by _exit)");
     if (status != UM_OK && (status != UM_ERR_TRUNCATED || info.version == 0))
         um_say("%s", error);
