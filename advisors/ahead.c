@@ -26,10 +26,10 @@ static void decide(void *state, const um_view_t *view, um_hints_t *hints)
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
     size_t n;
 
-    if (stretch->range_bytes > self->dense_limit) {
+    if (stretch->range_bytes > self->dense_limit)
         um_hints_decline(hints);
-        return;
-    }
+    if (stretch->range_bytes > self->dense_limit || stretch->range_bytes < self->min)
+        return; /* without a question: it is asking that costs */
     n = um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, extent,
                         UM_VIEW_STRETCH_EXTENTS);
     for (size_t i = 0; i < n; i++)
@@ -40,7 +40,9 @@ static void decide(void *state, const um_view_t *view, um_hints_t *hints)
                                              .addr = extent[i].addr,
                                              .bytes = extent[i].bytes,
                                              .device = um_view_launch(view)->device,
-                                             .why = "the cpu has it"});
+                                             .why = extent[i].where == UM_WHERE_HOST
+                                                        ? "the cpu has it"
+                                                        : "not known to be on the gpu"});
 }
 
 const um_advisor_ops_t um_advisor_ahead = {

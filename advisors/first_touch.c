@@ -24,10 +24,10 @@ static void decide(void *state, const um_view_t *view, um_hints_t *hints)
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
     size_t n;
 
-    if (stretch->range_bytes > self->limit) {
+    if (stretch->range_bytes > self->limit)
         um_hints_decline(hints);
-        return;
-    }
+    if (stretch->range_bytes > self->limit || stretch->range_bytes < self->min)
+        return; /* without a question: it is asking that costs */
     n = um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, extent,
                         UM_VIEW_STRETCH_EXTENTS);
     for (size_t i = 0; i < n; i++)

@@ -83,7 +83,16 @@ static CUresult stream_in(cuda_calls_t *calls, unsigned worker, uint32_t context
     if (slot)
         return CUDA_SUCCESS;
     um_cuda()->stream_destroy(*out);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_ERROR_INVALID_CONTEXT; /* more contexts than streams are kept for */
+}
+
+/* The program tears its context down, or the driver itself at exit: nobody's failure. */
+static int32_t told(CUresult error)
+{
+    return error == CUDA_ERROR_DEINITIALIZED || error == CUDA_ERROR_INVALID_CONTEXT ||
+                   error == CUDA_ERROR_CONTEXT_IS_DESTROYED
+               ? UM_WORKERS_GONE
+               : (int32_t)error;
 }
 
 static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint_t *hint)
@@ -93,15 +102,15 @@ static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint
     CUresult error;
 
     if (!handle)
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return UM_WORKERS_GONE;
     if (hint->kind != UM_HINT_PREFETCH)
         return CUDA_ERROR_NOT_SUPPORTED;
     if ((error = um_cuda()->ctx_push(handle)) != CUDA_SUCCESS)
-        return (int32_t)error;
+        return told(error);
     if ((error = stream_in(ctx, worker, context, &stream)) == CUDA_SUCCESS)
         error = um_cuda_prefetch(hint->addr, hint->bytes, hint->device, stream);
     um_cuda()->ctx_pop(&popped);
-    return (int32_t)error;
+    return told(error);
 }
 
 /* ---- elsewhere ---- */

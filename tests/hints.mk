@@ -12,3 +12,8 @@ tests_unit_summary_SOURCES = tests/unit/summary.c
 check_PROGRAMS += tests/unit/runtime tests/unit/runtime_threads
 tests_unit_runtime_SOURCES = tests/unit/runtime.c
 tests_unit_runtime_threads_SOURCES = tests/unit/runtime_threads.c
+if UM_WITH_CUDA
+check_PROGRAMS += tests/unit/cuda_executor
+tests_unit_cuda_executor_SOURCES = tests/unit/cuda_executor.c
+tests_unit_cuda_executor_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+endif

@@ -280,6 +280,21 @@ static bool named(const char *list, const char *name)
     return false;
 }
 
+/* Names that nobody has. */
+static void warn_of_unknown(const char *list, const um_advisor_ops_t *const *table)
+{
+    while (list && *list) {
+        size_t length = strcspn(list += strspn(list, ", "), ", "), i = 0;
+
+        while (table[i] &&
+               (strlen(table[i]->name) != length || strncmp(table[i]->name, list, length) != 0))
+            i++;
+        if (length && !table[i])
+            um_log(UM_LOG_WARN, "there is no advisor '%.*s'", (int)length, list);
+        list += length;
+    }
+}
+
 static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
 {
     advisor_t *advisor = &hinter->advisor[hinter->n_advisors];
@@ -319,6 +334,7 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
         if (named(config->advisors, table[i]->name) &&
             (status = add_advisor(hinter, table[i])) != UM_OK)
             goto fail;
+    warn_of_unknown(config->advisors, table);
     config->executor->done = on_done;
     config->executor->done_ctx = hinter;
     set_hinting(hinter, true);

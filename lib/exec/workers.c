@@ -97,7 +97,9 @@ static void serve(worker_t *worker)
         start = now_ns();
         error = all->calls.apply(all->calls.ctx, worker->index, item.context, &item.hint);
         duration = now_ns() - start;
-        result = error ? UM_HINT_FAILED : UM_HINT_APPLIED;
+        if (error != UM_WORKERS_GONE)
+            result = error ? UM_HINT_FAILED : UM_HINT_APPLIED;
+        error = result == UM_HINT_FAILED ? error : 0;
         pthread_mutex_lock(&all->lock);
         leave(all, worker->index);
     }

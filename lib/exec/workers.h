@@ -14,7 +14,8 @@ typedef struct um_workers_calls {
     void *ctx;
     /* On the worker's own thread, before its first piece. May be NULL. */
     void (*start)(void *ctx, unsigned worker);
-    /* Carries a piece out: 0 or the driver's error. `context` cannot go away meanwhile. */
+    /* Carries a piece out: 0 or the driver's error; UM_WORKERS_GONE when there is nothing left to do it
+     * in or to. `context` cannot go away meanwhile. */
     int32_t (*apply)(void *ctx, unsigned worker, uint32_t context, const um_hint_t *hint);
     /* As um_executor_ops_t; `context` cannot go away meanwhile. */
     bool (*free_bytes)(void *ctx, uint32_t context, uint64_t *free, uint64_t *total);
@@ -23,7 +24,8 @@ typedef struct um_workers_calls {
     void (*release)(void *ctx); /* the executor is freed; may be NULL */
 } um_workers_calls_t;
 
-#define UM_WORKERS_MAX 8
+#define UM_WORKERS_MAX  8
+#define UM_WORKERS_GONE INT32_MIN /* counts as cancelled, not as failed */
 
 /* calls is copied. Owns calls->ctx from success on. */
 um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers,

@@ -1,6 +1,7 @@
 /* The whole loop without a GPU: events in, hints out, outcomes back in. */
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "hints_fake.h"
@@ -227,6 +228,7 @@ Test(hinter, small_extents_are_left_to_faults)
     allocate(1, 0, 4096);
     allocate(2, 2 * MIB, 65536);
     cr_assert_eq(launch(1), 0);
+    cr_assert_eq(fake.looks, 0); /* nor looked at */
     cr_assert_eq(launch(2), 1);
     stop();
 }
@@ -273,6 +275,37 @@ Test(hinter, asks_only_the_advisors_named)
     allocate(2, 8 * MIB, 8 * MIB);
     fake_set(&fake, 8 * MIB, 8 * MIB, true);
     cr_assert_eq(launch(2), 1);
+    stop();
+}
+
+static char warned[512];
+
+static void hear(void *ctx, int level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    snprintf(warned, sizeof(warned), "%s", line);
+}
+
+Test(hinter, names_an_advisor_that_is_not_there)
+{
+    um_log_set(UM_LOG_WARN, hear, NULL);
+    start_on(FAKE_GOOD_GPU, "ahead, first_touch", 4096 * MIB);
+    cr_assert_str_eq(warned, "");
+    stop();
+    start_on(FAKE_GOOD_GPU, "ahead,forward", 4096 * MIB);
+    cr_assert_not_null(strstr(warned, "'forward'"));
+    stop();
+}
+
+Test(hinter, a_bad_option_of_an_advisor_is_named_and_left_at_its_default)
+{
+    um_log_set(UM_LOG_WARN, hear, NULL);
+    setenv("UMRT_AHEAD_DENSE_LIMIT", "much", 1);
+    start();
+    cr_assert_not_null(strstr(warned, "UMRT_AHEAD_DENSE_LIMIT: 'much'"));
+    allocate(1, 0, 8 * MIB);
+    cr_assert_eq(launch(1), 1);
     stop();
 }
 

@@ -182,6 +182,17 @@ Test(workers, failures_carry_their_error)
     end();
 }
 
+Test(workers, what_is_gone_counts_as_cancelled)
+{
+    begin(1);
+    driver->error = UM_WORKERS_GONE;
+    cr_assert(submit(0, 1, 1));
+    wait_told(1);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 1);
+    cr_assert_eq(told->error, 0);
+    end();
+}
+
 Test(workers, a_full_queue_refuses)
 {
     unsigned taken = 0;
