@@ -11,14 +11,15 @@
 #include "um_trace.h"
 
 static const char usage[] =
-    "usage: umrt import [-o OUT.umt] FILE\n"
-    "Turns a trace of another profiler into a umrt trace. FILE is told by its content:\n"
-    "\n"
-    "  nvprof --print-gpu-trace output, with or without --csv\n"
-    "  nvprof -o FILE\n"
-    "  nsys export --type sqlite REPORT.nsys-rep\n"
+    "usage: umrt import [-o OUT.umt] [-p PID] FILE\n"
+    "Turns a trace of another profiler into a umrt trace. FILE is told by its content: what\n"
+    "nvprof --print-gpu-trace prints (also with --csv), what nvprof -o writes, or an export of\n"
+    "Nsight Systems (nsys export --type sqlite REPORT.nsys-rep).\n"
     "\n"
     "  -o, --output=OUT.umt   where to write (default: FILE with the extension .umt)\n"
+    "  -p, --process=PID      the process to read, where the file has several (default: the one "
+    "with\n"
+    "                         most unified-memory records)\n"
     "  -h, --help             this text\n";
 
 typedef struct um_writing {
@@ -175,12 +176,11 @@ static char *default_output(const char *in)
     const char *slash = strrchr(in, '/'), *name = slash != NULL ? slash + 1 : in;
     const char *dot = strrchr(name, '.');
     size_t stem = dot != NULL && dot > name ? (size_t)(dot - in) : strlen(in);
-    char *out = malloc(stem + sizeof ".umt");
+    size_t n = stem + sizeof ".umt";
+    char *out = malloc(n);
 
-    if (out != NULL) {
-        memcpy(out, in, stem);
-        strcpy(out + stem, ".umt");
-    }
+    if (out != NULL)
+        snprintf(out, n, "%.*s.umt", (int)stem, in);
     return out;
 }
 
@@ -192,7 +192,7 @@ static bool same_file(const char *a, const char *b)
 }
 
 /* Writes beside `out` and renames: what was there stays until the import has succeeded. */
-static int import(const char *in, const char *out)
+static int import(const char *in, const char *out, uint32_t process)
 {
     char error[4096] = "";
     size_t n = strlen(out) + 32;
@@ -207,7 +207,7 @@ static int import(const char *in, const char *out)
         return UM_EXIT_FAILED;
     }
     snprintf(temporary, n, "%s.%ld.part", out, (long)getpid());
-    status = um_import_file(in, put, &w, error, sizeof error);
+    status = um_import_process(in, process, put, &w, error, sizeof error);
     /* A log that is cut off still holds what it holds. */
     keep = status == UM_OK || (status == UM_ERR_TRUNCATED && w.writer != NULL);
     if (keep)
@@ -238,18 +238,25 @@ static int import(const char *in, const char *out)
 int um_cmd_import(int argc, char **argv)
 {
     static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"process", required_argument, NULL, 'p'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const char *out = NULL;
-    char *made = NULL;
+    char *made = NULL, *end;
+    unsigned long process = 0;
     int option, result;
 
     optind = 0;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":o:h", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":o:p:h", options, NULL)) != -1) {
         switch (option) {
         case 'o':
             out = optarg;
+            break;
+        case 'p':
+            process = strtoul(optarg, &end, 10);
+            if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || process > UINT32_MAX)
+                return um_say_usage("import", "%s is no process id", optarg);
             break;
         case 'h':
             fputs(usage, stdout);
@@ -270,7 +277,7 @@ int um_cmd_import(int argc, char **argv)
     } else if (made == NULL && same_file(argv[optind], out)) {
         result = um_say_usage("import", "%s would overwrite what it reads", out);
     } else {
-        result = import(argv[optind], out);
+        result = import(argv[optind], out, (uint32_t)process);
     }
     free(made);
     return result;

@@ -148,11 +148,18 @@ static um_status_t import_sqlite(um_import_t *im, um_status_t (*read)(um_import_
 um_status_t um_import_file(const char *path, um_event_fn fn, void *ctx, char *error,
                            size_t error_bytes)
 {
+    return um_import_process(path, 0, fn, ctx, error, error_bytes);
+}
+
+um_status_t um_import_process(const char *path, uint32_t process, um_event_fn fn, void *ctx,
+                              char *error, size_t error_bytes)
+{
     um_import_kind_t kind = UM_IMPORT_UNKNOWN;
     um_import_t im;
     um_status_t status;
 
     um_import_begin(&im, path, fn, ctx, error, error_bytes);
+    im.process = process;
     status = recognise(&im, &kind);
     if (status == UM_OK) {
         switch (kind) {

@@ -6,7 +6,7 @@
  *        import.kind              um_import_kind_name
  *        import.file              base name of the file
  *        import.tool.version      of the tool that wrote it, where it says
- *        import.other-processes   what was left out because it belongs to other processes
+ *        import.other-processes   what was left out because it belongs to other processes, with their ids
  *        process.pid, process.command
  *        um.tracing               "on", "on, no records", "off", "unsupported", or "off or no records"
  *                                 where the file cannot tell these two apart
@@ -14,12 +14,15 @@
  *      and the tool's own switches as OPTION with source "observed" or "file".
  *   2. everything else, time_ns never going back.
  *
- * One process per import (addresses of two would clash): the one with most unified-memory records.
+ * One process per import (addresses of two would clash): the one asked for, else the one with most
+ * unified-memory records.
  * Times of SQLite traces are exact; where they begin below zero, all are moved up by the same amount.
  * The seconds of an nvprof text table are rounded and not always in order, but its rows are: time_ns is
  * the printed start or the previous row's time_ns, whichever is later; durations are as printed.
  * Kernel names are as the source has them: demangled in nvprof text, mangled elsewhere where known.
- * `value` of a CALL_SITE whose id is a CPU fault's PC is "function (file:line)", Nsight Systems only.
+ * A graph that was traced as one (Nsight Systems) is a KERNEL_EXEC of a kernel named "graph N".
+ * A CALL_SITE whose id is the PC of a CPU fault has the frame "function (file:line)" or
+ * "module!function" instead of "module+0xoffset" (Nsight Systems).
  */
 #ifndef UM_IMPORT_H
 #define UM_IMPORT_H
@@ -50,5 +53,9 @@ um_status_t um_import_recognise(const char *path, um_import_kind_t *out, char *e
  */
 um_status_t um_import_file(const char *path, um_event_fn fn, void *ctx, char *error,
                            size_t error_bytes);
+
+/* The same for the records of one process id, 0 = choose. UM_ERR_NOT_FOUND when there are none. */
+um_status_t um_import_process(const char *path, uint32_t process, um_event_fn fn, void *ctx,
+                              char *error, size_t error_bytes);
 
 #endif

@@ -70,25 +70,27 @@ um_status_t um_arrays_line(um_arrays_t *arrays, const char *line)
     return UM_OK;
 }
 
-/* The array that the i-th name belongs to, where not every array has one: the next range, unless the
- * next line was a name again: then this one came after its range. */
-static um_array_t *array_of(um_arrays_t *arrays, size_t i)
+/* Index of the array that the i-th name belongs to, SIZE_MAX for none. As many names as ranges: by order.
+ * Else the next range, unless the next line was a name again: then this one came after its range. */
+static size_t array_of(const um_arrays_t *arrays, size_t i)
 {
     size_t at = arrays->name[i].before;
     bool again = i + 1 < arrays->n_names && arrays->name[i + 1].before == at;
 
-    if (!again && at < arrays->n)
-        return &arrays->array[at];
-    return at > 0 ? &arrays->array[at - 1] : NULL;
+    if (arrays->n_names == arrays->n)
+        return i;
+    return !again && at < arrays->n ? at : at - 1; /* SIZE_MAX when there is none before */
 }
 
 void um_arrays_pair(um_arrays_t *arrays)
 {
+    if (arrays->n == 0)
+        return;
     for (size_t i = 0; i < arrays->n_names; i++) {
-        um_array_t *array = arrays->n_names == arrays->n ? &arrays->array[i] : array_of(arrays, i);
+        size_t at = array_of(arrays, i);
 
-        if (array != NULL && array->name[0] == '\0')
-            strcpy(array->name, arrays->name[i].text);
+        if (at < arrays->n && arrays->array[at].name[0] == '\0')
+            strcpy(arrays->array[at].name, arrays->name[i].text);
     }
     for (size_t i = 0; i < arrays->n; i++)
         if (arrays->array[i].name[0] == '\0')

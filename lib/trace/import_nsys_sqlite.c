@@ -203,6 +203,33 @@ static void row_kernel(um_sql_t *sql, const um_sql_row_t *row)
     um_import_emit(sql->im, UM_EV_KERNEL_EXEC, row->time_ns, &event);
 }
 
+enum {
+    GRAPH_START,
+    GRAPH_END,
+    GRAPH_DEVICE,
+    GRAPH_CONTEXT,
+    GRAPH_STREAM,
+    GRAPH_CORRELATION,
+    GRAPH_ID
+};
+
+/* A whole graph as one unit (--cuda-graph-trace=graph, the default): its kernels are not in the file. */
+static void row_graph(um_sql_t *sql, const um_sql_row_t *row)
+{
+    um_event_t event = {0};
+    char name[32];
+
+    snprintf(name, sizeof name, "graph %u", um_sql_u32(row, GRAPH_ID));
+    event.u.kernel_exec =
+        (um_ev_kernel_exec_t){.correlation = um_sql_u32(row, GRAPH_CORRELATION),
+                              .kernel = um_import_kernel(sql->im, row->time_ns, name),
+                              .duration_ns = um_sql_duration(row, GRAPH_START, GRAPH_END),
+                              .device = um_sql_device(row, GRAPH_DEVICE),
+                              .context = um_sql_u32(row, GRAPH_CONTEXT),
+                              .stream_id = um_sql_u32(row, GRAPH_STREAM)};
+    um_import_emit(sql->im, UM_EV_KERNEL_EXEC, row->time_ns, &event);
+}
+
 /* ---- allocations (--cuda-memory-usage=true) --------------------------------------------------- */
 
 enum { M_ADDRESS, M_BYTES, M_KIND, M_OPERATION, M_DEVICE, M_PC, M_STREAM, M_POOL, M_NAME };
@@ -322,6 +349,11 @@ static const um_sql_source_t sources[] = {
      {"start", "end", "deviceId", "contextId", "streamId", "gridX", "gridY", "gridZ", "blockX",
       "blockY", "blockZ", "correlationId", "mangledName", "demangledName", "shortName"},
      row_kernel},
+    {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+     "start",
+     NULL,
+     {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "graphId"},
+     row_graph},
     {"CUPTI_ACTIVITY_KIND_MEMSET",
      "start",
      NULL,
@@ -401,7 +433,7 @@ static void emit_tracing(um_sql_t *sql)
     bool cuda = um_sql_number(sql, 0,
                               "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
                               "name LIKE 'CUPTI\\_ACTIVITY\\_KIND\\_%%' ESCAPE '\\' LIMIT 1") == 1;
-    const char *value, *cpu_option = "unknown", *gpu_option = "unknown";
+    const char *value, *cpu_option = "off or no records", *gpu_option = "off or no records";
     char words[256], evidence[512];
 
     unsupported(sql, words, sizeof words);
@@ -454,7 +486,8 @@ static void emit_tracing(um_sql_t *sql)
     um_import_option(sql->im, "nsys.cuda-um-gpu-page-faults", gpu_option,
                      gpu_set >= 0 ? "file" : "observed");
     um_import_option(sql->im, "nsys.cuda-memory-usage",
-                     has_rows(sql, "CUDA_GPU_MEMORY_USAGE_EVENTS") ? "on" : "unknown", "observed");
+                     has_rows(sql, "CUDA_GPU_MEMORY_USAGE_EVENTS") ? "on" : "off or no records",
+                     "observed");
 }
 
 /* The command as it was given to nsys: PROCESS_0:COMMAND and PROCESS_0:ARGUMENT_n. */
@@ -566,12 +599,14 @@ um_status_t um_import_nsys_sqlite(um_import_t *im, sqlite3 *db)
                     .names_id = "id",
                     .process_sql = "globalPid >> 24 & 0xffffff",
                     .process_column = "globalPid"};
-    char others[128];
+    char others[256];
     um_status_t status;
 
-    um_sql_choose_process(&sql, processes, sizeof processes / sizeof processes[0], others,
-                          sizeof others);
-    status = um_sql_merge(&sql, sources, sizeof sources / sizeof sources[0], emit_facts, others);
+    status = um_sql_choose_process(&sql, processes, sizeof processes / sizeof processes[0], others,
+                                   sizeof others);
+    if (status == UM_OK)
+        status =
+            um_sql_merge(&sql, sources, sizeof sources / sizeof sources[0], emit_facts, others);
     um_sql_end(&sql);
     return status;
 }

@@ -361,7 +361,7 @@ static void emit_tracing(um_sql_t *sql)
                                "--unified-memory-profiling off and when nothing faulted or moved"
                              : "there is no unified-memory table");
     }
-    um_import_option(sql->im, "nvprof.unified-memory-profiling", rows ? "on" : "unknown",
+    um_import_option(sql->im, "nvprof.unified-memory-profiling", rows ? "on" : "off or no records",
                      "observed");
 }
 
@@ -385,12 +385,14 @@ um_status_t um_import_nvprof_sqlite(um_import_t *im, sqlite3 *db)
                     .names_id = "_id_",
                     .process_sql = "processId",
                     .process_column = "processId"};
-    char others[128];
+    char others[256];
     um_status_t status;
 
-    um_sql_choose_process(&sql, processes, sizeof processes / sizeof processes[0], others,
-                          sizeof others);
-    status = um_sql_merge(&sql, sources, sizeof sources / sizeof sources[0], emit_facts, others);
+    status = um_sql_choose_process(&sql, processes, sizeof processes / sizeof processes[0], others,
+                                   sizeof others);
+    if (status == UM_OK)
+        status =
+            um_sql_merge(&sql, sources, sizeof sources / sizeof sources[0], emit_facts, others);
     um_sql_end(&sql);
     return status;
 }

@@ -345,7 +345,7 @@ um_status_t um_import_nvprof_text(um_import_t *im, FILE *in)
     if (survey == NULL || log == NULL)
         goto out;
     um_log_begin(log, in);
-    status = um_survey_read(survey, log);
+    status = um_survey_read(survey, log, im->process);
     if (status != UM_OK)
         goto out;
     if (ferror(in) || fseeko(in, 0, SEEK_SET) != 0) {

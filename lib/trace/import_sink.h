@@ -17,6 +17,7 @@ typedef struct um_import {
     void *ctx;
     char *error;
     size_t error_bytes;
+    uint32_t process;   /* whose records are wanted, 0 = the one with most */
     uint64_t now_ns;    /* time of the last event: none goes below it */
     um_status_t status; /* first failure inside a helper (UM_ERR_NO_MEMORY), else UM_OK */
     int64_t steps_left; /* of SQLite's machine: import_open.h */

@@ -84,35 +84,36 @@ void um_sql_fact(um_sql_t *sql, const char *key, const char *query)
     sqlite3_finalize(stmt);
 }
 
-void um_sql_choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
-                           size_t others_bytes)
+um_status_t um_sql_choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
+                                  size_t others_bytes)
 {
+    uint32_t wanted = sql->im->process;
+
     others[0] = '\0';
     for (size_t i = 0; i < n && sql->process == 0; i++) {
-        sqlite3_stmt *stmt =
-            um_sql_prepare(sql,
-                           "SELECT %s AS pid, count(*) FROM %s GROUP BY pid ORDER BY 2 DESC, 1",
-                           sql->process_sql, tables[i]);
-        int64_t rows = 0, processes = 0;
+        sqlite3_stmt *stmt = um_sql_prepare(
+            sql, "SELECT %s AS pid, count(*) FROM %s GROUP BY pid ORDER BY pid <> %u, 2 DESC, 1",
+            sql->process_sql, tables[i], wanted);
+        size_t used = 0;
 
-        while (stmt != NULL && sqlite3_step(stmt) == SQLITE_ROW) {
+        while (stmt != NULL && used < others_bytes && sqlite3_step(stmt) == SQLITE_ROW) {
             int64_t pid = sqlite3_column_int64(stmt, 0);
 
             if (pid <= 0 || pid > UINT32_MAX)
                 continue;
-            if (sql->process == 0) {
+            if (sql->process == 0 && (wanted == 0 || pid == wanted)) {
                 sql->process = (uint32_t)pid;
                 continue;
             }
-            rows += sqlite3_column_int64(stmt, 1);
-            processes++;
+            used += (size_t)snprintf(others + used, others_bytes - used,
+                                     "%s%lld rows of process %lld", used > 0 ? ", " : "",
+                                     (long long)sqlite3_column_int64(stmt, 1), (long long)pid);
         }
         sqlite3_finalize(stmt);
-        if (processes > 0)
-            snprintf(others, others_bytes, "%lld processes, with %lld rows of %.*s",
-                     (long long)processes, (long long)rows, (int)strcspn(tables[i], " "),
-                     tables[i]);
     }
+    if (wanted != 0 && sql->process == 0)
+        return um_import_fail(sql->im, UM_ERR_NOT_FOUND, "has no records of process %u", wanted);
+    return UM_OK;
 }
 
 /* ---- merge ------------------------------------------------------------------------------------ */

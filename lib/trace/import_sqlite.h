@@ -58,11 +58,12 @@ int64_t um_sql_count(um_sql_t *sql, const char *table, const char *where, int64_
 void um_sql_fact(um_sql_t *sql, const char *key, const char *query);
 
 /*
- * Picks sql->process: the process with most rows in the first of the tables that have any with a process
- * id; says what it leaves out. Tables may be followed by a condition: "MEMCPY WHERE copyKind > 10".
+ * Picks sql->process: the one that is wanted (im->process), else the process with most rows in the first
+ * of the tables that have any with a process id; says what it leaves out. Tables may be followed by a
+ * condition: "MEMCPY WHERE copyKind > 10". UM_ERR_NOT_FOUND when there is nothing of the one wanted.
  */
-void um_sql_choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
-                           size_t others_bytes);
+um_status_t um_sql_choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
+                                  size_t others_bytes);
 
 /* Opens every source that is there, then calls ready once (im->now_ns is the first time: facts go out
  * there), then every row's function in time order. */

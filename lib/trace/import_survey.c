@@ -84,17 +84,18 @@ static void read_row(um_survey_t *survey, um_survey_process_t *p, const um_log_t
     if (p->rows++ == 0)
         um_cell_time(log->row.cell[UM_CELL_START], log->table.unit[UM_CELL_START], &p->first_ns);
     p->unified_rows += strncmp(name, "[Unified Memory", 15) == 0;
-    survey->rows++;
     read_device(survey, log->row.cell[UM_CELL_DEVICE]);
 }
 
-static void choose(um_survey_t *survey)
+static void choose(um_survey_t *survey, uint32_t process)
 {
     const um_survey_process_t *best = NULL;
 
     for (size_t i = 0; i < survey->n_processes; i++) {
         const um_survey_process_t *p = &survey->process[i];
 
+        if (process != 0 && p->pid != process)
+            continue;
         if (best == NULL || p->unified_rows > best->unified_rows ||
             (p->unified_rows == best->unified_rows && p->rows > best->rows))
             best = p;
@@ -102,7 +103,7 @@ static void choose(um_survey_t *survey)
     survey->chosen = best;
 }
 
-um_status_t um_survey_read(um_survey_t *survey, um_log_t *log)
+um_status_t um_survey_read(um_survey_t *survey, um_log_t *log, uint32_t process)
 {
     um_status_t status = UM_OK;
     um_log_kind_t kind;
@@ -135,7 +136,7 @@ um_status_t um_survey_read(um_survey_t *survey, um_log_t *log)
         }
     }
     um_arrays_pair(&survey->arrays);
-    choose(survey);
+    choose(survey, process);
     return status;
 }
 
@@ -148,6 +149,8 @@ um_status_t um_survey_check(const um_survey_t *survey, um_import_t *im)
 {
     const um_survey_process_t *p = survey->chosen;
 
+    if (p == NULL && im->process != 0)
+        return um_import_fail(im, UM_ERR_NOT_FOUND, "has no records of process %u", im->process);
     if (p == NULL)
         return um_import_fail(im, UM_ERR_FORMAT, "not an nvprof log");
     if (p->rows > 0 || p->nothing)
@@ -163,7 +166,7 @@ um_status_t um_survey_check(const um_survey_t *survey, um_import_t *im)
 static void emit_tracing(const um_survey_process_t *p, um_import_t *im)
 {
     char evidence[512];
-    const char *value, *option = "unknown";
+    const char *value, *option = "off or no records";
 
     if (p->unified_rows > 0) {
         value = option = "on";
@@ -191,17 +194,20 @@ static void emit_tracing(const um_survey_process_t *p, um_import_t *im)
 void um_survey_emit(const um_survey_t *survey, um_import_t *im)
 {
     const um_survey_process_t *p = survey->chosen;
-    char others[64];
+    char others[256] = "";
+    size_t n = 0;
 
     im->now_ns = p->first_ns;
     um_import_header(im, UM_IMPORT_NVPROF_TEXT);
     if (p->pid != 0)
         um_import_fact_number(im, "process.pid", p->pid);
     um_import_fact(im, "process.command", p->command);
-    if (survey->rows > p->rows) {
-        snprintf(others, sizeof others, "%llu rows", (unsigned long long)(survey->rows - p->rows));
-        um_import_fact(im, "import.other-processes", others);
-    }
+    for (size_t i = 0; i < survey->n_processes && n < sizeof others; i++)
+        if (&survey->process[i] != p && survey->process[i].rows > 0)
+            n += (size_t)snprintf(others + n, sizeof others - n, "%s%llu rows of process %u",
+                                  n > 0 ? ", " : "", (unsigned long long)survey->process[i].rows,
+                                  survey->process[i].pid);
+    um_import_fact(im, "import.other-processes", others);
     emit_tracing(p, im);
     for (size_t i = 0; i < survey->n_devices; i++) {
         um_event_t event = {0};

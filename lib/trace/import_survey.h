@@ -31,8 +31,7 @@ typedef struct um_survey {
     size_t n_processes;
     um_survey_process_t process[UM_SURVEY_PROCESSES];
     const um_survey_process_t
-        *chosen;   /* the one to import: most unified-memory rows, then most rows */
-    uint64_t rows; /* of all */
+        *chosen; /* the one to import: most unified-memory rows, then most rows */
     size_t n_devices;
     char device[UM_SURVEY_DEVICES][UM_SURVEY_NAME];
     um_arrays_t arrays;
@@ -45,7 +44,8 @@ typedef struct um_survey {
     uint64_t cut_offset;
 } um_survey_t; /* zero-initialise */
 
-um_status_t um_survey_read(um_survey_t *survey, um_log_t *log);
+/* process: the one to choose, 0 = the best. */
+um_status_t um_survey_read(um_survey_t *survey, um_log_t *log, uint32_t process);
 void um_survey_free(um_survey_t *survey);
 
 /* UM_OK when there is something to import, else the line about it. */

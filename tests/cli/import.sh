@@ -64,7 +64,16 @@ absent() {
 ok 'says which rows it could not use' absent every-row.log 'lost: 1 .*kind that is not known'
 ok 'says that there was no tracing, or nothing' absent no-unified-columns.log 'off or no records \('
 ok 'says that tracing was not supported' absent unsupported.log 'unsupported \(nvprof says: '
-ok 'says what other processes had' absent two-processes.log 'left out: 3 rows'
+ok 'says what other processes had' absent two-processes.log 'left out: 3 rows of process 14'
+
+process() {
+    gives 0 "$umrt" import -p 14 -o p.umt "$data/two-processes.log" && prints '3 kernel runs' &&
+        prints 'left out: 2 rows of process 15' &&
+        gives 2 "$umrt" import -p 99 -o none.umt "$data/two-processes.log" && one_line &&
+        says 'no records of process 99' && [ ! -e none.umt ] &&
+        gives 2 "$umrt" import -p -1 "$data/two-processes.log" && one_line
+}
+ok '-p chooses the process' process
 
 keeps_old() {
     echo precious >old.umt

@@ -84,8 +84,11 @@ static void add_value(sqlite3_str *sql, const uint8_t **data, size_t *size)
 
 static void fill(sqlite3 *db, const uint8_t *data, size_t size)
 {
+    bool made[TABLES] = {false};
+
     while (size > 1) {
-        const char *table = tables[data[0] % TABLES];
+        size_t which = data[0] % TABLES;
+        const char *table = tables[which];
         sqlite3_str *sql = sqlite3_str_new(db);
         int columns = 1;
         char *text;
@@ -93,8 +96,10 @@ static void fill(sqlite3 *db, const uint8_t *data, size_t size)
         for (const char *c = table; *c != '\0'; c++)
             columns += *c == ',';
         data++, size--;
-        sqlite3_str_appendf(sql, "CREATE TABLE IF NOT EXISTS %s; INSERT INTO %.*s VALUES (", table,
-                            (int)strcspn(table, "("), table);
+        if (!made[which])
+            sqlite3_str_appendf(sql, "CREATE TABLE %s;", table);
+        made[which] = true;
+        sqlite3_str_appendf(sql, "INSERT INTO %.*s VALUES (", (int)strcspn(table, "("), table);
         for (int i = 0; i < columns; i++) {
             if (i > 0)
                 sqlite3_str_appendchar(sql, 1, ',');

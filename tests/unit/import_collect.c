@@ -75,13 +75,19 @@ void um_make_database(const char *path, const char *sql)
 
 void um_collect_sql(um_collected_t *out, const char *sql)
 {
+    um_collect_sql_process(out, sql, 0);
+}
+
+void um_collect_sql_process(um_collected_t *out, const char *sql, uint32_t process)
+{
     char path[] = "/tmp/um_import_XXXXXX";
     int fd = mkstemp(path);
 
     cr_assert_geq(fd, 0);
     close(fd);
     um_make_database(path, sql);
-    um_collect(out, path);
+    memset(out, 0, sizeof *out);
+    out->status = um_import_process(path, process, collect, out, out->error, sizeof out->error);
     unlink(path);
 }
 

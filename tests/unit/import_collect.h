@@ -15,6 +15,8 @@ typedef struct um_collected {
 void um_collect(um_collected_t *out, const char *path);
 /* A database made by these statements, imported and removed. */
 void um_collect_sql(um_collected_t *out, const char *sql);
+/* The same for one process. */
+void um_collect_sql_process(um_collected_t *out, const char *sql, uint32_t process);
 /* Makes it at path. */
 void um_make_database(const char *path, const char *sql);
 void um_collected_free(um_collected_t *c);

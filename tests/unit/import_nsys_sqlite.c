@@ -199,14 +199,14 @@ Test(import_nsys_sqlite, off_unsupported_and_no_faults_are_told_apart)
          "on", "on", "with GPU faults"},
         {"pages moved on demand, but no fault tables", STRINGS COPIES MOVED(1, 4096, 11, 2, 4096),
          "on", "off", "--cuda-um-gpu-page-faults"},
-        {"only prefetches moved pages", STRINGS COPIES MOVED(1, 4096, 11, 1, 4096), "on", "unknown",
-         "none of them on demand"},
+        {"only prefetches moved pages", STRINGS COPIES MOVED(1, 4096, 11, 1, 4096), "on",
+         "off or no records", "none of them on demand"},
         {"nsys says that it cannot",
          STRINGS KERNELS RAN(1)
              SAID("CUDA device 0: Unified Memory cannot be traced on devices that "
                   "don''t support peer-to-peer transfers."),
-         "unsupported", "unknown", "peer-to-peer"},
-        {"no CUDA at all", STRINGS, "off", "unknown", "CUDA was not traced"},
+         "unsupported", "off or no records", "peer-to-peer"},
+        {"no CUDA at all", STRINGS, "off", "off or no records", "CUDA was not traced"},
         {"settings say on, nothing came",
          STRINGS KERNELS RAN(1) CAPTURE("CUDA_UM_GPU_PAGE_FAULTS", "true")
              CAPTURE("CUDA_UM_CPU_PAGE_FAULTS", "false"),
@@ -215,8 +215,8 @@ Test(import_nsys_sqlite, off_unsupported_and_no_faults_are_told_apart)
          STRINGS KERNELS RAN(1) CAPTURE("CUDA_UM_GPU_PAGE_FAULTS", "false")
              CAPTURE("CUDA_UM_CPU_PAGE_FAULTS", "false"),
          "off", "off", "settings"},
-        {"CUDA traced, nothing said", STRINGS KERNELS RAN(1), "off or no records", "unknown",
-         "nothing migrated"},
+        {"CUDA traced, nothing said", STRINGS KERNELS RAN(1), "off or no records",
+         "off or no records", "nothing migrated"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -334,7 +334,42 @@ Test(import_nsys_sqlite, only_the_process_with_most_records_is_read)
     cr_expect_eq(um_collected_count(&c, UM_EV_MIGRATE), 2);
     cr_expect_eq(um_collected_count(&c, UM_EV_KERNEL_EXEC), 1);
     cr_expect_not_null(strstr(um_collected_fact(&c, "um.tracing.evidence"), "2 migrations"));
-    cr_expect_neq(strlen(um_collected_fact(&c, "import.other-processes")), 0);
+    cr_expect_str_eq(um_collected_fact(&c, "import.other-processes"), "1 rows of process 501");
+    um_collected_free(&c);
+}
+
+Test(import_nsys_sqlite, the_process_asked_for_is_read_or_missed)
+{
+    static const char sql[] = STRINGS KERNELS RAN(1)
+        COPIES MOVED(5, 4096, 11, 2,
+                     4096) "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT start, end, 0, 1, 7, "
+                           "3, " PID(501) ", 2, 3, 1, 1, 1, 1, 1, 1, 1 FROM "
+                                          "CUPTI_ACTIVITY_KIND_KERNEL;";
+    um_collected_t c;
+
+    um_collect_sql_process(&c, sql, 501);
+    cr_assert_eq(c.status, UM_OK, "%s", c.error);
+    cr_expect_eq(um_collected_count(&c, UM_EV_KERNEL_EXEC), 1);
+    cr_expect_eq(um_collected_count(&c, UM_EV_MIGRATE), 0);
+    cr_expect_str_eq(um_collected_fact(&c, "process.pid"), "501");
+    um_collected_free(&c);
+    um_collect_sql_process(&c, sql, 502);
+    cr_expect_eq(c.status, UM_ERR_NOT_FOUND);
+    cr_expect_not_null(strstr(c.error, "process 502"));
+    um_collected_free(&c);
+}
+
+Test(import_nsys_sqlite, a_graph_traced_as_one_is_a_kernel_of_its_name)
+{
+    um_collected_t c;
+
+    um_collect_sql(&c,
+                   STRINGS "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start INT, end INT,"
+                           " deviceId INT, streamId INT, graphId INT);"
+                           "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1, 9, 0, 7, 12);");
+    cr_assert_eq(c.status, UM_OK, "%s", c.error);
+    cr_expect_str_eq(um_collected_at(&c, UM_EV_KERNEL, 0)->u.kernel.name, "graph 12");
+    cr_expect_eq(um_collected_at(&c, UM_EV_KERNEL_EXEC, 0)->u.kernel_exec.duration_ns, 8);
     um_collected_free(&c);
 }
 

@@ -184,9 +184,9 @@ Test(import_nvprof_text, off_unsupported_and_nothing_are_told_apart)
         const char *file, *tracing, *option;
     } cases[] = {
         {"every-row.log", "on", "on"},
-        {"no-unified-columns.log", "off or no records", "unknown"},
+        {"no-unified-columns.log", "off or no records", "off or no records"},
         {"unsupported.log", "unsupported", "unsupported"},
-        {"nothing.log", "off or no records", "unknown"},
+        {"nothing.log", "off or no records", "off or no records"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -268,7 +268,7 @@ Test(import_nvprof_text, of_two_processes_the_one_that_moved_pages_is_read)
     cr_assert_eq(c.status, UM_OK, "%s", c.error);
     cr_expect_str_eq(um_collected_fact(&c, "process.pid"), "15");
     cr_expect_str_eq(um_collected_fact(&c, "process.command"), "./b");
-    cr_expect_str_eq(um_collected_fact(&c, "import.other-processes"), "3 rows");
+    cr_expect_str_eq(um_collected_fact(&c, "import.other-processes"), "3 rows of process 14");
     cr_expect_eq(um_collected_count(&c, UM_EV_KERNEL_EXEC), 1);
     cr_expect_eq(um_collected_at(&c, UM_EV_MIGRATE, 0)->u.migrate.bytes, 2097152);
     um_collected_free(&c);
