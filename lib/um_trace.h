@@ -38,13 +38,13 @@ UM_API um_status_t um_trace_writer_open(const char *path, const um_ev_fact_t *fa
  * than the program and queue_blocks blocks are waiting. After a write error it drops the event and
  * counts it; the error itself is returned once (errno set) by this call or flush, whichever is first,
  * and again by close. The file ends at its last whole block then. Strings are cut at 1 MiB.
- * UM_ERR_INVALID: no such type, or an array over 4 MiB; UM_ERR_NO_MEMORY: this event is lost, the
- * next may not be; both count as dropped.
+ * UM_ERR_INVALID: no such type, or an array of more than 131,072 elements; UM_ERR_NO_MEMORY: this
+ * event is lost, the next may not be; both count as dropped.
  */
 UM_API um_status_t um_trace_writer_put(um_trace_writer_t *writer, const um_event_t *event);
 
 /* Seals what is buffered so that a kill loses none of it; returns before it is on disk. Same thread
- * rule as put. No-op when nothing is buffered. A block costs about 300 bytes more than its events:
+ * rule as put. No-op when nothing is buffered. A block costs about 200 bytes more than its events:
  * some ten times a second is plenty. */
 UM_API um_status_t um_trace_writer_flush(um_trace_writer_t *writer);
 

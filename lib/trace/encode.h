@@ -8,9 +8,6 @@
 
 #include "format.h"
 
-/* Rows are full at this many bytes; with one more event they stay below UM_MAX_BLOCK_BYTES. */
-#define UM_ROWS_FULL_BYTES (4u << 20)
-
 /* Events of one block to be. Zero-initialise. Strings are interned: the string table of the block
  * is `strings`, NUL after each, in order of first use; number 0 is "". */
 typedef struct um_rows {
@@ -22,6 +19,7 @@ typedef struct um_rows {
     uint32_t n_slots;
     uint32_t *ends; /* by string number: offset behind its NUL */
     uint32_t events;
+    uint32_t n_elements;
     uint32_t counts[UM_EV_TYPE_COUNT];
     uint64_t first_ns, last_ns;
 } um_rows_t;
@@ -29,8 +27,9 @@ typedef struct um_rows {
 /* Copies an event with all it points to. INVALID: no such type, or an array that no block could
  * hold. NO_MEMORY: nothing was added. */
 um_status_t um_rows_add(um_rows_t *rows, const um_event_t *event);
-/* Bytes gathered: the measure for sealing early. */
-size_t um_rows_bytes(const um_rows_t *rows);
+/* Whether the rows must be sealed before another event: with one more, whatever it is, they stay
+ * below what a block can hold. */
+bool um_rows_full(const um_rows_t *rows);
 void um_rows_clear(um_rows_t *rows); /* keeps the memory */
 void um_rows_free(um_rows_t *rows);
 

@@ -35,7 +35,8 @@
 #define UM_MAX_BLOCK_BYTES    (16u << 20) /* unpacked */
 #define UM_MAX_PACKED_BYTES   (17u << 20)
 #define UM_MAX_BLOCK_EVENTS   65536u
-#define UM_MAX_BLOCK_ELEMENTS (1u << 20) /* of one array column */
+#define UM_MAX_BLOCK_ELEMENTS (1u << 18) /* of one array column */
+#define UM_MAX_ARRAY_ELEMENTS (1u << 17) /* of one event */
 #define UM_MAX_STRING_BYTES   (1u << 20) /* longer ones are cut by the writer */
 
 /* ---- file header ---- */

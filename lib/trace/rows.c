@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One event adds at most 3 MiB of arrays and 3 MiB of strings, and a column takes at most a quarter
+ * more than its rows: far below UM_MAX_BLOCK_BYTES. */
+#define FULL_BYTES (4u << 20)
+
 static bool grow_slots(um_rows_t *rows)
 {
     uint32_t n = rows->n_slots ? rows->n_slots * 2 : 256;
@@ -75,7 +79,7 @@ static um_status_t take_pointers(um_rows_t *rows, const um_schema_t *schema, uin
             memcpy(&n, member + f->offset, sizeof(n));
             memcpy(&pointer, member + f->array_offset, sizeof(pointer));
             size_t bytes = (size_t)n * f->element_bytes;
-            if (bytes > UM_ROWS_FULL_BYTES || (n && !pointer))
+            if (n > UM_MAX_ARRAY_ELEMENTS || (n && !pointer))
                 return UM_ERR_INVALID;
             instead = rows->elements.used;
             uint8_t *copy = um_bytes_add(&rows->elements, bytes);
@@ -84,6 +88,7 @@ static um_status_t take_pointers(um_rows_t *rows, const um_schema_t *schema, uin
             if (bytes)
                 memcpy(copy, pointer, bytes);
             memcpy(member + f->array_offset, &instead, sizeof(instead));
+            rows->n_elements += n;
         }
     }
     return UM_OK;
@@ -97,6 +102,7 @@ um_status_t um_rows_add(um_rows_t *rows, const um_event_t *event)
     const um_schema_t *schema = &um_schema_table[type];
 
     size_t used = rows->rows.used, elements = rows->elements.used;
+    uint32_t n_elements = rows->n_elements;
     size_t head = offsetof(um_event_t, u);
     uint8_t *row = um_bytes_add(&rows->rows, (head + schema->bytes + 7) & ~(size_t)7);
     if (!row)
@@ -110,6 +116,7 @@ um_status_t um_rows_add(um_rows_t *rows, const um_event_t *event)
         if (status != UM_OK) {
             rows->rows.used = used;
             rows->elements.used = elements;
+            rows->n_elements = n_elements;
             return status;
         }
     }
@@ -123,9 +130,10 @@ um_status_t um_rows_add(um_rows_t *rows, const um_event_t *event)
     return UM_OK;
 }
 
-size_t um_rows_bytes(const um_rows_t *rows)
+bool um_rows_full(const um_rows_t *rows)
 {
-    return rows->rows.used + rows->elements.used + rows->strings.used;
+    return rows->rows.used + rows->elements.used + rows->strings.used >= FULL_BYTES ||
+           rows->n_elements >= UM_MAX_BLOCK_ELEMENTS - UM_MAX_ARRAY_ELEMENTS;
 }
 
 void um_rows_clear(um_rows_t *rows)
@@ -133,7 +141,7 @@ void um_rows_clear(um_rows_t *rows)
     if (rows->n_strings)
         memset(rows->slots, 0, rows->n_slots * sizeof(*rows->slots));
     rows->rows.used = rows->elements.used = rows->strings.used = 0;
-    rows->n_strings = rows->events = 0;
+    rows->n_strings = rows->events = rows->n_elements = 0;
     memset(rows->counts, 0, sizeof(rows->counts));
 }
 

@@ -202,8 +202,7 @@ um_status_t um_trace_writer_put(um_trace_writer_t *writer, const um_event_t *eve
     /* One thread at a time writes it: no need for a locked instruction. */
     uint64_t put = atomic_load_explicit(&writer->put, memory_order_relaxed);
     atomic_store_explicit(&writer->put, put + 1, memory_order_relaxed);
-    if (writer->open->events >= writer->block_events ||
-        um_rows_bytes(writer->open) >= UM_ROWS_FULL_BYTES)
+    if (writer->open->events >= writer->block_events || um_rows_full(writer->open))
         seal(writer);
     return UM_OK;
 }

@@ -133,6 +133,7 @@ Test(trace_damage, reads_the_sample_cleanly)
         cr_assert_str_eq(out.line, "");
         cr_assert_eq(out.events, EVENTS);
     }
+    free(s.data);
 }
 
 /* ---- truncation --------------------------------------------------------------------------- */
@@ -181,6 +182,7 @@ Test(trace_damage, gives_all_whole_blocks_wherever_it_is_cut)
         check_cut(&s, bytes);
     for (size_t bytes = 64; bytes < s.bytes; bytes += 101)
         check_cut(&s, bytes);
+    free(s.data);
 }
 
 /* ---- flipped bits ------------------------------------------------------------------------- */
@@ -222,6 +224,8 @@ Test(trace_damage, notices_any_flipped_byte_and_loses_one_block_at_most)
         check_flip(&s, copy, at, (uint8_t)(1u << at % 8));
     for (size_t at = 0; at < s.bytes; at += 13)
         check_flip(&s, copy, at, 0x10);
+    free(copy);
+    free(s.data);
 }
 
 Test(trace_damage, gives_the_same_events_by_time_when_a_byte_is_flipped)
@@ -239,6 +243,7 @@ Test(trace_damage, gives_the_same_events_by_time_when_a_byte_is_flipped)
         cr_assert_eq(by_time.ended, UM_ERR_FORMAT);
         check_line(&by_time);
     }
+    free(s.data);
 }
 
 Test(trace_damage, survives_random_holes)
@@ -260,6 +265,8 @@ Test(trace_damage, survives_random_holes)
         if (out.opened == UM_OK && memcmp(copy, s.data, s.bytes) != 0)
             cr_assert_eq(out.ended, UM_ERR_FORMAT, "seed %llu", (unsigned long long)seed);
     }
+    free(copy);
+    free(s.data);
 }
 
 Test(trace_damage, notices_a_block_taken_out_or_put_in_twice)
@@ -281,6 +288,8 @@ Test(trace_damage, notices_a_block_taken_out_or_put_in_twice)
     read_sample(copy, s.bytes + (b - a), UM_TRACE_FILE_ORDER, &out);
     cr_assert_eq(out.ended, UM_ERR_FORMAT);
     cr_assert_eq(out.events, EVENTS, "twice is not once more");
+    free(copy);
+    free(s.data);
 }
 
 /* A block of another trace, whole and checked, does not belong here. */
@@ -303,6 +312,11 @@ Test(trace_damage, does_not_take_blocks_of_other_traces)
     read_sample(copy, s.block[BLOCKS] + block.used, UM_TRACE_FILE_ORDER, &out);
     cr_assert_eq(out.ended, UM_ERR_FORMAT);
     cr_assert_eq(out.events, EVENTS);
+    free(copy);
+    free(s.data);
+    um_bytes_free(&block);
+    um_encoder_free(&encoder);
+    um_rows_free(&rows);
 }
 
 /* ---- versions ----------------------------------------------------------------------------- */
@@ -336,6 +350,7 @@ Test(trace_damage, tells_what_needs_a_newer_reader)
     read_sample(s.data, s.bytes, UM_TRACE_FILE_ORDER, &out);
     cr_assert_eq(out.opened, UM_ERR_VERSION);
     check_line(&out);
+    free(s.data);
 }
 
 /* A file whose schema differs from ours, as a newer or older umrt would write it: a field that we
@@ -425,6 +440,9 @@ Test(trace_damage, reads_files_of_another_schema)
                      um_trace_reader_error(reader));
         um_trace_reader_close(reader);
     }
+    um_bytes_free(&file);
+    um_bytes_free(&raw);
+    um_bytes_free(&packed);
 }
 
 /* ---- what is no trace --------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #ifndef TRACE_EVENTS_H
 #define TRACE_EVENTS_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
