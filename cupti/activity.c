@@ -173,15 +173,14 @@ static void um_drain_wait(uint64_t last_ns)
     uint64_t period = um_live.runtime->settings.flush_us * 1000, now = um_live_now_ns();
     struct timespec t;
 
-    if (um_busy) {
-        uint64_t next = last_ns + period;
-        t = um_time(next > now + period / 4 ? next : now + period / 4);
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-        return;
-    }
     pthread_mutex_lock(&um_drain_lock);
     while (!um_stopping && !um_busy && !um_kick_context)
         pthread_cond_wait(&um_drain_wake, &um_drain_lock);
+    uint64_t next = last_ns + period;
+    t = um_time(next > now + period / 4 ? next : now + period / 4);
+    while (!um_stopping && um_busy && !um_kick_context &&
+           pthread_cond_clockwait(&um_drain_wake, &um_drain_lock, CLOCK_MONOTONIC, &t) == 0)
+        ;
     pthread_mutex_unlock(&um_drain_lock);
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/marks.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,8 +27,7 @@ void um_backend_tell_devices(void)
     if (told)
         return;
     um_cuda_own = true;
-    if (um_live.cuda->device_count(&n) == CUDA_SUCCESS && n > 0 &&
-        !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+    if (um_live.cuda->device_count(&n) == CUDA_SUCCESS && n > 0 && !atomic_exchange(&told, true))
         um_probe_devices(um_post_fact, NULL, &all, &any);
     um_cuda_own = own;
 }

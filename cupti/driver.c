@@ -85,7 +85,7 @@ um_status_t um_cupti_open(const char *path, um_cupti_t *out, char *reason, size_
     memset(out, 0, sizeof(*out));
     if (status != UM_OK)
         return status;
-    if (table.version(&table.api) != CUPTI_SUCCESS)
+    if (!table.version || table.version(&table.api) != CUPTI_SUCCESS)
         table.api = 0;
     struct link_map *map = NULL;
     if (dlinfo(table.library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name && *map->l_name)

@@ -19,14 +19,20 @@
 #define UM_GRAPH_NODES 65536
 
 typedef struct um_graph {
-    _Atomic uint32_t sequence;
-    _Atomic uint64_t exec; /* CUgraphExec, 0 = free */
     uint32_t n_args;
     uint32_t flags; /* um_launch_flag_t */
     um_arg_t args[UM_GRAPH_ARGS];
 } um_graph_t;
+#define UM_GRAPH_WORDS(n_args) (1 + (n_args) * (sizeof(um_arg_t) / 8))
+_Static_assert(sizeof(um_graph_t) == 8 * UM_GRAPH_WORDS(UM_GRAPH_ARGS), "a graph is whole words");
 
-static um_graph_t um_graphs[UM_GRAPHS];
+typedef struct um_slot {
+    _Atomic uint32_t sequence;
+    _Atomic uint64_t exec;                                 /* CUgraphExec, 0 = free */
+    _Atomic uint64_t words[UM_GRAPH_WORDS(UM_GRAPH_ARGS)]; /* of a um_graph_t */
+} um_slot_t;
+
+static um_slot_t um_slots[UM_GRAPHS];
 /* Writers serialise here: instantiation, update, destruction. */
 static pthread_mutex_t um_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -40,21 +46,45 @@ typedef struct um_kernel_node {
 _Static_assert(offsetof(um_kernel_node_t, extra) == offsetof(CUDA_KERNEL_NODE_PARAMS, extra),
                "CUDA_KERNEL_NODE_PARAMS");
 
-static size_t um_graph_slot(uint64_t exec, size_t probe)
+/* An executable graph is within UM_PROBES slots of its hash, or is not followed. */
+#define UM_PROBES 16
+static um_slot_t *um_slot_find(uint64_t exec, uint64_t wanted)
 {
-    return (size_t)((exec >> 4) * 0x9E3779B97F4A7C15u >> 32) + probe;
-}
+    size_t first = (size_t)((exec >> 4) * 0x9E3779B97F4A7C15u >> 32);
 
-static um_graph_t *um_graph_find(uint64_t exec)
-{
-    for (size_t i = 0; i < UM_GRAPHS; i++) {
-        um_graph_t *graph = &um_graphs[um_graph_slot(exec, i) % UM_GRAPHS];
-        if (graph->exec == exec)
-            return graph;
-        if (i >= 16) /* inserted within 16 slots or not at all */
-            break;
+    for (size_t i = 0; i < UM_PROBES; i++) {
+        um_slot_t *slot = &um_slots[(first + i) % UM_GRAPHS];
+        if (slot->exec == wanted)
+            return slot;
     }
     return NULL;
+}
+
+/* Word by word, so that a reader that meets a writer reads nonsense but not undefined behaviour; the
+ * sequence tells. */
+static void um_slot_get(const um_slot_t *slot, um_graph_t *out)
+{
+    uint64_t words[UM_GRAPH_WORDS(UM_GRAPH_ARGS)];
+
+    words[0] = atomic_load_explicit(&slot->words[0], memory_order_acquire);
+    memcpy(out, words, 8);
+    if (out->n_args > UM_GRAPH_ARGS)
+        out->n_args = 0;
+    for (size_t i = 1; i < UM_GRAPH_WORDS(out->n_args); i++)
+        words[i] = atomic_load_explicit(&slot->words[i], memory_order_acquire);
+    memcpy(out->args, words + 1, out->n_args * sizeof(*out->args));
+}
+
+static void um_slot_put(um_slot_t *slot, uint64_t exec, const um_graph_t *graph)
+{
+    uint64_t words[UM_GRAPH_WORDS(UM_GRAPH_ARGS)];
+
+    memcpy(words, graph, 8 * UM_GRAPH_WORDS(graph->n_args));
+    atomic_fetch_add(&slot->sequence, 1);
+    slot->exec = exec;
+    for (size_t i = 0; i < UM_GRAPH_WORDS(graph->n_args); i++)
+        atomic_store_explicit(&slot->words[i], words[i], memory_order_release);
+    atomic_fetch_add(&slot->sequence, 1);
 }
 
 static void um_graph_add_arg(um_graph_t *into, const um_arg_t *arg)
@@ -151,7 +181,7 @@ static void um_graph_read(um_graph_t *into, CUgraph graph, int depth)
 
     if (depth > 8 || !cuda->graph_nodes || !cuda->graph_node_type ||
         cuda->graph_nodes(graph, NULL, &n) != CUDA_SUCCESS || n > UM_GRAPH_NODES ||
-        (n && !(nodes = calloc(n, sizeof(*nodes)))) ||
+        (n && !(nodes = calloc(n, sizeof(CUgraphNode)))) || /* NOLINT: an array of pointers */
         (n && cuda->graph_nodes(graph, nodes, &n) != CUDA_SUCCESS)) {
         into->flags |= UM_LAUNCH_ARGS_UNKNOWN;
         free(nodes);
@@ -162,46 +192,36 @@ static void um_graph_read(um_graph_t *into, CUgraph graph, int depth)
     free(nodes);
 }
 
-/* Puts what was read into the graph's slot; exec 0 frees it. */
+/* Puts what was read into the graph's slot, or adds it to what is there. */
 static void um_graph_store(uint64_t exec, const um_graph_t *read, bool add)
 {
+    um_graph_t graph = *read;
+
     pthread_mutex_lock(&um_graphs_lock);
-    um_graph_t *graph = um_graph_find(exec);
-    for (size_t i = 0; !graph && i < 16; i++) {
-        um_graph_t *slot = &um_graphs[um_graph_slot(exec, i) % UM_GRAPHS];
-        if (slot->exec == 0)
-            graph = slot;
+    um_slot_t *slot = um_slot_find(exec, exec);
+    if (slot && add) {
+        um_slot_get(slot, &graph);
+        graph.flags |= read->flags;
+        for (uint32_t i = 0; i < read->n_args; i++)
+            um_graph_add_arg(&graph, &read->args[i]);
     }
-    if (graph) {
-        atomic_fetch_add(&graph->sequence, 1);
-        graph->exec = exec;
-        if (!add) {
-            graph->n_args = read->n_args;
-            graph->flags = read->flags;
-            memcpy(graph->args, read->args, read->n_args * sizeof(*read->args));
-        } else {
-            graph->flags |= read->flags;
-            for (uint32_t i = 0; i < read->n_args; i++)
-                um_graph_add_arg(graph, &read->args[i]);
-        }
-        atomic_fetch_add(&graph->sequence, 1);
-    }
+    if (!slot)
+        slot = um_slot_find(exec, 0);
+    if (slot)
+        um_slot_put(slot, exec, &graph);
     pthread_mutex_unlock(&um_graphs_lock);
 }
 
-/* Copies a graph out without a lock; false when unknown or being written. */
-static bool um_graph_load(uint64_t exec, um_arg_t *args, uint32_t *n, uint32_t *flags)
+/* Without a lock; false when the graph is unknown or being written. */
+static bool um_graph_load(uint64_t exec, um_graph_t *out)
 {
-    um_graph_t *graph = um_graph_find(exec);
+    um_slot_t *slot = um_slot_find(exec, exec);
 
-    if (!graph)
+    if (!slot)
         return false;
-    uint32_t sequence = atomic_load_explicit(&graph->sequence, memory_order_acquire);
-    *n = graph->n_args <= UM_GRAPH_ARGS ? graph->n_args : 0;
-    *flags = graph->flags;
-    memcpy(args, graph->args, *n * sizeof(*args));
-    atomic_thread_fence(memory_order_acquire);
-    return !(sequence & 1) && sequence == graph->sequence && graph->exec == exec;
+    uint32_t sequence = slot->sequence;
+    um_slot_get(slot, out);
+    return !(sequence & 1) && sequence == slot->sequence && slot->exec == exec;
 }
 
 /* word: where the executable graph is stored, the graph. */
@@ -254,21 +274,16 @@ void um_on_graph_destroy(const CUpti_CallbackData *info, const um_call_t *call)
     if (!um_entering(info))
         return;
     pthread_mutex_lock(&um_graphs_lock);
-    um_graph_t *graph = um_graph_find(um_word(info, 0));
-    if (graph) {
-        atomic_fetch_add(&graph->sequence, 1);
-        graph->exec = 0;
-        graph->n_args = 0;
-        atomic_fetch_add(&graph->sequence, 1);
-    }
+    um_slot_t *slot = um_slot_find(um_word(info, 0), um_word(info, 0));
+    if (slot)
+        um_slot_put(slot, 0, &(um_graph_t){0});
     pthread_mutex_unlock(&um_graphs_lock);
 }
 
 void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
 {
     um_runtime_t *runtime = um_live.runtime;
-    um_arg_t args[UM_GRAPH_ARGS];
-    uint32_t n = 0, flags = 0;
+    um_graph_t graph;
     bool managed = false;
 
     if (!um_entering(info))
@@ -277,11 +292,11 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     if (!um_live.record && !um_live_managed())
         return;
     uint64_t exec = um_word(info, 0);
-    if (!um_graph_load(exec, args, &n, &flags)) {
-        n = 0;
-        flags = UM_LAUNCH_ARGS_UNKNOWN;
+    if (!um_graph_load(exec, &graph)) {
+        graph.n_args = 0;
+        graph.flags = UM_LAUNCH_ARGS_UNKNOWN;
     }
-    managed = n && um_launch_touches_managed(args, n);
+    managed = graph.n_args && um_launch_touches_managed(graph.args, graph.n_args);
     if (managed) {
         atomic_fetch_add_explicit(&runtime->launches_managed, 1, memory_order_relaxed);
     } else if (!um_live.record) {
@@ -293,10 +308,10 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
         .stream = um_call_stream(info, call),
         .context = info->contextUid,
         .device = um_live_device(info->contextUid),
-        .flags = UM_LAUNCH_GRAPH | flags,
+        .flags = UM_LAUNCH_GRAPH | graph.flags,
         .graph = exec,
-        .n_args = n,
-        .args = args,
+        .n_args = graph.n_args,
+        .args = graph.args,
     };
     um_cuda_context_is(info->contextUid, info->context);
     um_live_post(&event, managed && runtime->hinting);

@@ -3,12 +3,16 @@ EXTRA_DIST += tests/fake/cuda.c tests/fake/cupti.c tests/gpu/safety.c tests/gpu/
 check_PROGRAMS += tests/unit/marks
 tests_unit_marks_SOURCES = tests/unit/marks.c
 if UM_WITH_CUDA
-check_PROGRAMS += tests/unit/cupti_decode tests/unit/cupti_driver tests/unit/cupti_live
+check_PROGRAMS += tests/unit/cupti_decode tests/unit/cupti_driver tests/unit/cupti_live \
+	tests/unit/cupti_threads
 tests_unit_cupti_decode_SOURCES = tests/unit/cupti_decode.c
 tests_unit_cupti_driver_SOURCES = tests/unit/cupti_driver.c
 tests_unit_cupti_driver_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
 tests_unit_cupti_live_SOURCES = tests/unit/cupti_live.c
 tests_unit_cupti_live_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+tests_unit_cupti_threads_SOURCES = tests/unit/cupti_threads.c
+tests_unit_cupti_threads_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+EXTRA_tests_unit_cupti_threads_DEPENDENCIES = $(um_fakes)
 EXTRA_tests_unit_cupti_live_DEPENDENCIES = $(um_fakes)
 EXTRA_tests_unit_cupti_driver_DEPENDENCIES = $(um_fakes)
 

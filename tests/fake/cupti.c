@@ -173,14 +173,23 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 
     __atomic_fetch_add(flag ? &fake_cupti_forced : &fake_cupti_flushes, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
-    if (used && requested) {
+    for (size_t done = 0; requested && done < used;) {
+        size_t n = 0; /* as many whole records as a buffer holds */
         requested(&buffer, &bytes, &max);
-        if (buffer && bytes >= used) {
-            memcpy(buffer, records, used);
-            completed(NULL, 0, buffer, bytes, used);
+        if (!buffer)
+            break;
+        while (done + n < used) {
+            uint64_t size;
+            memcpy(&size, records + done + n, 8);
+            if (n + 8 + (size + 7) / 8 * 8 > bytes)
+                break;
+            n += 8 + (size + 7) / 8 * 8;
         }
-        used = 0;
+        memcpy(buffer, records + done, n);
+        completed(NULL, 0, buffer, bytes, n);
+        done += n;
     }
+    used = 0;
     pthread_mutex_unlock(&lock);
     return CUPTI_SUCCESS;
 }

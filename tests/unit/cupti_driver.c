@@ -126,7 +126,6 @@ Test(calls, numbers_and_words_are_those_of_the_headers)
     STREAM(cuMemcpyBatchAsync_v2, 796);
     IS(cuCtxSynchronize_v2, 800);
     IS(cuCtxCreate_v4, 757);
-    IS(cuMemHostAlloc_v2, 271);
     WORD(cuLibraryGetManaged, 685, 1, bytes);
     WORD(cuLibraryGetGlobal, 684, 1, bytes);
     WORD(cuGraphInstantiateWithParams, 656, 1, hGraph);
