@@ -64,8 +64,8 @@ one_bad() { gives 2 "$umrt" report good.umt missing.umt && one_line && [ ! -s "$
 ok "one unreadable file among good ones: one line, no half report" one_bad
 
 for bad in '--top 0' '--top x' '--width 59' '--width 401' '--color sometimes' '--nonsense' '--top' ''; do
-    refuses() { gives 2 "$umrt" report $bad ${1+"$1"} && one_line && says '^umrt: report: '; }
     # shellcheck disable=SC2086 # words are wanted
+    refuses() { gives 2 "$umrt" report $bad ${1+"$1"} && one_line && says '^umrt: report: '; }
     if [ -n "$bad" ] && [ "$bad" != --top ]; then
         ok "refuses $bad" refuses good.umt
     else
