@@ -24,3 +24,7 @@ EXTRA_DIST += \
 	tests/golden/report-ranks.txt tests/golden/report-off.txt
 
 dist_check_SCRIPTS += tests/cli/report.sh
+
+check_PROGRAMS += tests/unit/report_random
+tests_unit_report_random_SOURCES = tests/unit/report_random.c $(report_stream)
+tests_unit_report_random_LDADD = $(report_ldadd)

@@ -400,7 +400,7 @@ bool um_attribution_running(const um_attribution_t *a, uint64_t time_ns)
         const um_span_t *span = &a->active[i];
 
         if (span->to == UM_TO_KERNEL && !span->by_order && span->start_ns <= time_ns &&
-            time_ns < span->end_ns)
+            saturating_add(time_ns, SKEW_NS) < span->end_ns)
             return true;
     }
     return false;

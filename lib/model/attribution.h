@@ -58,7 +58,8 @@ um_status_t um_attribution_event(um_attribution_t *attribution, const um_event_t
 /* Answers for what is still held; then ready for another trace. */
 void um_attribution_finish(um_attribution_t *attribution);
 
-/* Whether a kernel is known to run at time_ns (not before the last event's time). */
+/* Whether a kernel surely runs at time_ns (not before the last event's time): it has begun and ends
+ * later than the clocks' skew from then. */
 bool um_attribution_running(const um_attribution_t *attribution, uint64_t time_ns);
 
 #endif

@@ -81,13 +81,13 @@ um_status_t um_heatmap_move(um_heatmap_t *map, uint32_t group, uint64_t group_by
     end = bytes > group_bytes - offset ? group_bytes : offset + bytes;
     c = column(map, at_ns);
     while (offset < end) {
-        uint64_t row = offset / grid->row_bytes;
-        uint64_t stop = (row + 1) * grid->row_bytes < end ? (row + 1) * grid->row_bytes : end;
-        um_heat_cell_t *cell = &grid->cell[row][c];
+        uint64_t piece = grid->row_bytes - offset % grid->row_bytes;
+        um_heat_cell_t *cell = &grid->cell[offset / grid->row_bytes][c];
 
-        add(in ? &cell->in_pages : &cell->out_pages,
-            (stop - offset + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES);
-        offset = stop;
+        if (piece > end - offset)
+            piece = end - offset;
+        add(in ? &cell->in_pages : &cell->out_pages, (piece - 1) / UM_PAGE_BYTES + 1);
+        offset += piece;
     }
     return UM_OK;
 }

@@ -2,7 +2,8 @@
 libumtool_la_SOURCES += \
 	%D%/report.h %D%/collect.h %D%/report.c \
 	%D%/map.h %D%/map.c %D%/cover.h \
-	%D%/regions_stat.h %D%/regions_stat.c %D%/kernels_stat.h %D%/kernels_stat.c \
+	%D%/regions_stat.h %D%/regions_stat.c %D%/region_parts.h \
+	%D%/groups.c %D%/live.c %D%/fold.c %D%/shared_pages.c %D%/kernels_stat.h %D%/kernels_stat.c \
 	%D%/copies_stat.h %D%/copies_stat.c %D%/timeline.h %D%/timeline.c \
 	%D%/heatmap.h %D%/heatmap.c \
 	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \

@@ -1,23 +1,15 @@
 #include "regions_stat.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "units.h"
+#include "region_parts.h"
 
 #define CPU_SEEN 4096u
 /* Page states: 32768 blocks are 64 GiB of touched managed memory and about 150 MiB of ours. */
 #define BLOCKS_MAX 32768u
-/* One record moves at most a block; a damaged one must not cost more than this many pages. */
-#define RECORD_PAGES_MAX 16384u
 /* A copy answers a CPU fault of its block when it comes this soon after (the slowest seen: 0.3 ms). */
-#define ANSWER_NS       5000000u
-#define SHARED_MAX      4096u
-#define BLOCK_TABLE_MAX (1u << 17) /* 256 GiB in one region */
-/* No process has memory up there; keeps sums of addresses from wrapping. */
-#define ADDR_MAX (UINT64_MAX - 2 * (uint64_t)UM_BLOCK_BYTES)
+#define ANSWER_NS 5000000u
 
 um_status_t um_regions_stat_init(um_regions_stat_t *stat)
 {
@@ -27,33 +19,10 @@ um_status_t um_regions_stat_init(um_regions_stat_t *stat)
     return stat->cpu_seen ? UM_OK : UM_ERR_NO_MEMORY;
 }
 
-static uint64_t region_blocks(const um_live_t *live)
-{
-    uint64_t first = live->addr / UM_BLOCK_BYTES;
-    uint64_t last = (live->addr + live->bytes - 1) / UM_BLOCK_BYTES;
-
-    return last - first + 1;
-}
-
-static void live_free(um_regions_stat_t *stat, um_live_t *live)
-{
-    if (live->blocks) {
-        for (uint64_t i = 0; i < region_blocks(live); i++) {
-            if (live->blocks[i])
-                stat->blocks_left++;
-            free(live->blocks[i]);
-        }
-        free(live->blocks);
-    }
-    if (stat->last == live)
-        stat->last = NULL;
-    free(live);
-}
-
 void um_regions_stat_free(um_regions_stat_t *stat)
 {
     for (size_t i = 0; i < stat->n_live; i++)
-        live_free(stat, stat->live[i]);
+        um_live_free(stat, stat->live[i]);
     for (size_t i = 0; i < stat->n_groups; i++)
         free(stat->groups[i].label);
     free(stat->live);
@@ -65,465 +34,15 @@ void um_regions_stat_free(um_regions_stat_t *stat)
     um_map_free(&stat->shared_of);
 }
 
-int um_group_name(const um_group_t *group, char *out, size_t bytes)
-{
-    char size[32];
-
-    if (group->label)
-        return snprintf(out, bytes, "%s", group->label);
-    if (!group->first_region)
-        return snprintf(out, bytes, "(no known allocation)");
-    um_units_bytes(group->bytes, size, sizeof(size));
-    if (group->regions > 1)
-        return snprintf(out, bytes, "%" PRIu32 " regions of %s", group->regions, size);
-    return snprintf(out, bytes, "region %" PRIu32 " (%s)", group->first_region, size);
-}
-
-/* ---- groups ----------------------------------------------------------------------------------- */
-
-static um_status_t group_get(um_regions_stat_t *stat, uint64_t key, uint32_t *out)
-{
-    um_status_t status;
-
-    *out = um_map_find(&stat->group_of, key);
-    if (*out != UM_MAP_NONE)
-        return UM_OK;
-    if (stat->n_groups == stat->groups_size) {
-        size_t size = stat->groups_size ? stat->groups_size * 2 : 64;
-        um_group_t *groups = realloc(stat->groups, size * sizeof(*groups));
-
-        if (!groups)
-            return UM_ERR_NO_MEMORY;
-        stat->groups = groups;
-        stat->groups_size = size;
-    }
-    status = um_map_put(&stat->group_of, key, (uint32_t)stat->n_groups);
-    if (status)
-        return status;
-    *out = (uint32_t)stat->n_groups++;
-    memset(&stat->groups[*out], 0, sizeof(um_group_t));
-    return UM_OK;
-}
-
-static void group_join(um_regions_stat_t *stat, um_live_t *live)
-{
-    um_group_t *group = &stat->groups[live->group];
-
-    if (!group->regions++) {
-        group->bytes = live->id ? live->bytes : 0;
-        group->family = live->family;
-        group->call_site = live->call_site;
-        group->first_region = live->id;
-        group->first_addr = live->addr;
-        group->last_trace = UINT32_MAX;
-    }
-    if (group->freed > group->reused)
-        group->reused++;
-    if (group->last_trace != stat->trace) {
-        group->last_trace = stat->trace;
-        group->traces++;
-    }
-}
-
-static uint64_t group_key(const um_regions_stat_t *stat, const um_live_t *live, const char *label)
-{
-    uint64_t fixed[4] = {live->bytes, live->family, live->call_site, 0};
-
-    if (!live->id)
-        return 1;
-    if (label) {
-        fixed[2] = 0;
-        return um_map_hash(label, strlen(label), um_map_hash(fixed, sizeof(fixed), 1));
-    }
-    if (!live->call_site) { /* nothing tells it from others: a group of its own */
-        fixed[2] = live->id;
-        fixed[3] = stat->trace + 1;
-    }
-    return um_map_hash(fixed, sizeof(fixed), 2);
-}
-
-static um_status_t set_label(um_regions_stat_t *stat, um_live_t *live, const char *label)
-{
-    um_group_t *group = &stat->groups[live->group];
-    um_status_t status;
-    uint32_t to;
-
-    if (!*label || (group->label && !strcmp(group->label, label)))
-        return UM_OK;
-    if (live->active && group->regions > 1)
-        return UM_OK; /* what it did is counted under the old name */
-    if (!live->active) {
-        status = group_get(stat, group_key(stat, live, label), &to);
-        if (status)
-            return status;
-        group = &stat->groups[live->group];
-        group->regions--;
-        live->group = to;
-        group_join(stat, live);
-        group = &stat->groups[to];
-    }
-    if (!group->label) {
-        group->label = strdup(label);
-        if (!group->label)
-            return UM_ERR_NO_MEMORY;
-    }
-    return UM_OK;
-}
-
-/* ---- live regions ----------------------------------------------------------------------------- */
-
-/* Index of the first live region that ends after addr. */
-static size_t live_index(const um_regions_stat_t *stat, uint64_t addr)
-{
-    size_t low = 0, high = stat->n_live;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (stat->live[middle]->addr + stat->live[middle]->bytes - 1 < addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Index in by_id of the first region whose id is not below. */
-static size_t id_index(const um_regions_stat_t *stat, uint32_t id)
-{
-    size_t low = 0, high = stat->n_by_id;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (stat->by_id[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-um_live_t *um_regions_stat_by_id(um_regions_stat_t *stat, uint32_t id)
-{
-    size_t at;
-
-    if (!id)
-        return NULL;
-    at = id_index(stat, id);
-    return at < stat->n_by_id && stat->by_id[at]->id == id ? stat->by_id[at] : NULL;
-}
-
-um_page_t *um_regions_stat_page(um_regions_stat_t *stat, um_live_t *live, uint64_t addr)
-{
-    uint64_t block = addr / UM_BLOCK_BYTES - live->addr / UM_BLOCK_BYTES;
-    um_page_t *page;
-
-    if (!live->blocks) {
-        if (region_blocks(live) > BLOCK_TABLE_MAX)
-            return NULL;
-        live->blocks = calloc(region_blocks(live), sizeof(*live->blocks));
-        if (!live->blocks)
-            return NULL;
-    }
-    if (!live->blocks[block]) {
-        if (!stat->blocks_left)
-            return NULL;
-        live->blocks[block] = calloc(1, sizeof(um_block_pages_t));
-        if (!live->blocks[block])
-            return NULL;
-        stat->blocks_left--;
-    }
-    page = &live->blocks[block]->page[addr / UM_BIG_PAGE_BYTES % UM_PAGES_PER_BLOCK];
-    page->seen = true;
-    return page;
-}
-
-static um_status_t live_insert(um_regions_stat_t *stat, um_live_t *live)
-{
-    size_t at;
-
-    if (stat->n_live == stat->live_size) {
-        size_t size = stat->live_size ? stat->live_size * 2 : 64;
-        um_live_t **array = realloc(stat->live, size * sizeof(um_live_t *));
-
-        if (array)
-            stat->live = array;
-        array = array ? realloc(stat->by_id, size * sizeof(um_live_t *)) : NULL;
-        if (!array)
-            return UM_ERR_NO_MEMORY;
-        stat->by_id = array;
-        stat->live_size = size;
-    }
-    if (live->id) {
-        at = id_index(stat, live->id);
-        memmove(&stat->by_id[at + 1], &stat->by_id[at], (stat->n_by_id - at) * sizeof(um_live_t *));
-        stat->by_id[at] = live;
-        stat->n_by_id++;
-    }
-    at = live_index(stat, live->addr);
-    memmove(&stat->live[at + 1], &stat->live[at], (stat->n_live - at) * sizeof(um_live_t *));
-    stat->live[at] = live;
-    stat->n_live++;
-    live->serial = ++stat->serials;
-    return UM_OK;
-}
-
-/* ---- folding ---------------------------------------------------------------------------------- */
-
-static void sums_add(um_region_sums_t *to, const um_region_sums_t *from)
-{
-    const uint64_t *source = (const uint64_t *)from; /* nothing but counters */
-    uint64_t *target = (uint64_t *)to;
-
-    for (size_t i = 0; i < sizeof(*to) / sizeof(uint64_t); i++)
-        target[i] += source[i];
-}
-
-static void set_extent(um_page_set_t *set, uint64_t offset, uint64_t bytes)
-{
-    if (!set->pages++ || offset < set->first_offset)
-        set->first_offset = offset;
-    if (offset + bytes > set->end_offset)
-        set->end_offset = offset + bytes;
-}
-
-static void fold_page(um_group_t *group, const um_live_t *live, const um_page_t *page,
-                      uint64_t page_addr, bool *pings, bool *tails)
-{
-    uint64_t start = page_addr > live->addr ? page_addr : live->addr;
-    uint64_t end = page_addr + UM_BIG_PAGE_BYTES < live->addr + live->bytes
-                       ? page_addr + UM_BIG_PAGE_BYTES
-                       : live->addr + live->bytes;
-    uint64_t offset = live->id ? start - live->addr : start;
-
-    if (page->turns >= UM_PING_PONG_TURNS) {
-        um_page_set_t *set = &group->ping_pong;
-
-        set_extent(set, offset, end - start);
-        set->in_copies += page->in_copies;
-        set->in_bytes += page->in_bytes;
-        set->out_copies += page->out_copies;
-        set->out_bytes += page->out_bytes;
-        set->out_running += page->out_running;
-        set->gpu_faults += page->gpu_faults;
-        set->cpu_faults += page->cpu_faults;
-        set->cpu_faults_running += page->cpu_faults_running;
-        set->gpu_ns += page->gpu_ns;
-        set->wait_ns += page->wait_ns;
-        set->throttle_ns += page->throttle_ns;
-        set->thrash += page->thrash;
-        if (page->turns > set->most_turns)
-            set->most_turns = page->turns;
-        if (page->pc)
-            set->pc = page->pc;
-        *pings = true;
-    } else if (page->tail_copies || page->tail_bytes) {
-        um_page_set_t *set = &group->tail;
-
-        set_extent(set, offset, end - start);
-        set->out_copies += page->tail_copies;
-        set->out_bytes += page->tail_bytes;
-        set->cpu_faults += page->tail_faults;
-        set->wait_ns += page->tail_ns;
-        if (page->pc)
-            set->pc = page->pc;
-        *tails = true;
-    }
-}
-
-static void fold(um_regions_stat_t *stat, um_live_t *live)
-{
-    um_group_t *group = &stat->groups[live->group];
-    bool pings = false, tails = false;
-
-    sums_add(&group->sums, &live->sums);
-    group->first[live->first_toucher]++;
-    group->gpu_used += live->gpu;
-    group->gpu_only += live->gpu && !live->cpu && live->id && live->family == UM_FAMILY_MANAGED &&
-                       !(live->flags & UM_REGION_BEFORE_UMRT);
-    for (uint64_t b = 0; live->blocks && b < region_blocks(live); b++) {
-        uint64_t block = (live->addr / UM_BLOCK_BYTES + b) * UM_BLOCK_BYTES;
-        uint32_t in = 0, of = 0;
-
-        if (!live->blocks[b])
-            continue;
-        for (uint32_t p = 0; p < UM_PAGES_PER_BLOCK; p++) {
-            const um_page_t *page = &live->blocks[b]->page[p];
-            uint64_t addr = block + (uint64_t)p * UM_BIG_PAGE_BYTES;
-
-            if (addr + UM_BIG_PAGE_BYTES <= live->addr || addr >= live->addr + live->bytes)
-                continue;
-            of++;
-            in += page->in_bytes > 0;
-            if (page->seen)
-                fold_page(group, live, page, addr, &pings, &tails);
-        }
-        if (in) {
-            group->pages_in += in;
-            group->block_pages += of;
-        }
-    }
-    group->ping_pong.regions += pings;
-    group->tail.regions += tails;
-    for (int end = 0; end < 2; end++) {
-        uint64_t addr = end ? live->addr + live->bytes - 1 : live->addr;
-        uint64_t key = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
-        uint32_t s = um_map_find(&stat->shared_of, key);
-
-        if (s == UM_MAP_NONE)
-            continue;
-        for (uint32_t i = 0; i < stat->shared[s].n; i++) {
-            if (stat->shared[s].sharer[i].serial == live->serial)
-                stat->shared[s].sharer[i].group = live->group;
-        }
-        stat->shared[s].closed = true;
-    }
-}
-
-static void retire(um_regions_stat_t *stat, size_t index)
-{
-    um_live_t *live = stat->live[index];
-
-    fold(stat, live);
-    memmove(&stat->live[index], &stat->live[index + 1],
-            (stat->n_live - index - 1) * sizeof(um_live_t *));
-    stat->n_live--;
-    for (size_t at = live->id ? id_index(stat, live->id) : stat->n_by_id;
-         at < stat->n_by_id && stat->by_id[at]->id == live->id; at++) {
-        if (stat->by_id[at] == live) {
-            memmove(&stat->by_id[at], &stat->by_id[at + 1],
-                    (stat->n_by_id - at - 1) * sizeof(um_live_t *));
-            stat->n_by_id--;
-            break;
-        }
-    }
-    live_free(stat, live);
-}
-
 void um_regions_stat_end(um_regions_stat_t *stat, uint64_t now_ns)
 {
     (void)now_ns;
     while (stat->n_live)
-        retire(stat, stat->n_live - 1);
+        um_live_retire(stat, stat->n_live - 1);
     memset(stat->cpu_seen, 0, CPU_SEEN * sizeof(*stat->cpu_seen));
     memset(&stat->cover, 0, sizeof(stat->cover));
     um_map_free(&stat->shared_of);
     stat->trace++;
-}
-
-/* ---- pages that regions share ----------------------------------------------------------------- */
-
-static um_shared_page_t *shared_at(um_regions_stat_t *stat, uint64_t addr)
-{
-    uint32_t s;
-
-    if (!stat->shared_of.n)
-        return NULL;
-    s = um_map_find(&stat->shared_of, addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES);
-    return s == UM_MAP_NONE || stat->shared[s].closed ? NULL : &stat->shared[s];
-}
-
-static void shared_join(um_shared_page_t *page, const um_live_t *live)
-{
-    for (uint32_t i = 0; i < page->n; i++) {
-        if (page->sharer[i].serial == live->serial)
-            return;
-    }
-    if (page->n < UM_SHARERS_MAX)
-        page->sharer[page->n++] = (struct um_sharer){.serial = live->serial,
-                                                     .addr = live->addr,
-                                                     .bytes = live->bytes,
-                                                     .group = live->group};
-}
-
-/* Two neighbours by address, both managed: remembers the page where one ends and the other begins. */
-static um_status_t share(um_regions_stat_t *stat, const um_live_t *low, const um_live_t *high)
-{
-    uint64_t page = high->addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
-    uint64_t low_last = low->addr + low->bytes - 1;
-    um_shared_page_t *shared;
-    uint32_t s;
-
-    if (!low->id || !high->id || low->family != UM_FAMILY_MANAGED ||
-        high->family != UM_FAMILY_MANAGED || low_last < page)
-        return UM_OK;
-    s = um_map_find(&stat->shared_of, page);
-    if (s == UM_MAP_NONE || stat->shared[s].closed) {
-        um_status_t status;
-
-        if (stat->n_shared == SHARED_MAX)
-            return UM_OK;
-        if (stat->n_shared == stat->shared_size) {
-            size_t size = stat->shared_size ? stat->shared_size * 2 : 16;
-            um_shared_page_t *array = realloc(stat->shared, size * sizeof(*array));
-
-            if (!array)
-                return UM_ERR_NO_MEMORY;
-            stat->shared = array;
-            stat->shared_size = size;
-        }
-        status = um_map_put(&stat->shared_of, page, (uint32_t)stat->n_shared);
-        if (status)
-            return status;
-        s = (uint32_t)stat->n_shared++;
-        memset(&stat->shared[s], 0, sizeof(stat->shared[s]));
-        stat->shared[s].addr = page;
-        stat->shared[s].faulted = UM_SHARERS_MAX;
-    }
-    shared = &stat->shared[s];
-    shared_join(shared, low);
-    shared_join(shared, high);
-    if (low_last / UM_PAGE_BYTES == high->addr / UM_PAGE_BYTES)
-        shared->small_addr = high->addr / UM_PAGE_BYTES * UM_PAGE_BYTES;
-    return UM_OK;
-}
-
-static void shared_move(um_shared_page_t *page, uint64_t addr, uint64_t end, bool in)
-{
-    int8_t direction = in ? 1 : -1;
-    uint64_t from = addr > page->addr ? addr : page->addr;
-    uint64_t to = end < page->addr + UM_BIG_PAGE_BYTES ? end : page->addr + UM_BIG_PAGE_BYTES;
-
-    page->turns += page->direction && page->direction != direction;
-    page->direction = direction;
-    if (in) {
-        page->in_bytes += to - from;
-        return;
-    }
-    page->out_bytes += to - from;
-    for (uint32_t i = 0; i < page->n && page->faulted < page->n; i++) {
-        struct um_sharer *sharer = &page->sharer[i];
-        uint64_t low = from > sharer->addr ? from : sharer->addr;
-        uint64_t high = to < sharer->addr + sharer->bytes ? to : sharer->addr + sharer->bytes;
-
-        if (i != page->faulted && low < high) {
-            sharer->dragged_bytes += high - low;
-            page->dragging_faults += !page->dragged;
-            page->dragged = true;
-        }
-    }
-}
-
-static void shared_fault(um_shared_page_t *page, uint64_t addr, uint64_t pc, bool cpu)
-{
-    for (uint32_t i = 0; i < page->n; i++) {
-        struct um_sharer *sharer = &page->sharer[i];
-        /* A fault is reported by 4 KiB page: it belongs to whoever has bytes in that page, the
-         * region at its first byte before others. */
-        if (addr + UM_PAGE_BYTES <= sharer->addr || addr >= sharer->addr + sharer->bytes)
-            continue;
-        if (cpu) {
-            sharer->cpu_faults++;
-            page->faulted = i;
-            page->dragged = false;
-            page->faulted_offset = addr > sharer->addr ? addr - sharer->addr : 0;
-            page->pc = pc;
-        } else {
-            sharer->gpu_faults++;
-        }
-        return;
-    }
 }
 
 /* ---- events ----------------------------------------------------------------------------------- */
@@ -535,12 +54,12 @@ static um_status_t on_alloc(um_regions_stat_t *stat, const um_event_t *event)
     um_status_t status;
     size_t at;
 
-    if (!alloc->bytes || alloc->bytes > ADDR_MAX || alloc->addr > ADDR_MAX - alloc->bytes)
+    if (!alloc->bytes || alloc->bytes > UM_ADDR_MAX || alloc->addr > UM_ADDR_MAX - alloc->bytes)
         return UM_OK;
     /* What overlaps is gone: its free was not seen, or it stood for unknown surroundings. */
-    at = live_index(stat, alloc->addr);
+    at = um_live_index(stat, alloc->addr);
     while (at < stat->n_live && stat->live[at]->addr < alloc->addr + alloc->bytes)
-        retire(stat, at);
+        um_live_retire(stat, at);
     live = calloc(1, sizeof(*live));
     if (!live)
         return UM_ERR_NO_MEMORY;
@@ -551,26 +70,26 @@ static um_status_t on_alloc(um_regions_stat_t *stat, const um_event_t *event)
     live->call_site = alloc->call_site;
     live->flags = alloc->flags;
     live->alloc_ns = event->time_ns;
-    status = group_get(stat, group_key(stat, live, NULL), &live->group);
+    status = um_group_get(stat, um_group_key(stat, live, NULL), &live->group);
     if (!status)
-        status = live_insert(stat, live);
+        status = um_live_insert(stat, live);
     if (status) {
         free(live);
         return status;
     }
-    group_join(stat, live);
-    at = live_index(stat, live->addr);
+    um_group_join(stat, live);
+    at = um_live_index(stat, live->addr);
     if (at > 0)
-        status = share(stat, stat->live[at - 1], live);
+        status = um_shared_meet(stat, stat->live[at - 1], live);
     if (!status && at + 1 < stat->n_live)
-        status = share(stat, live, stat->live[at + 1]);
+        status = um_shared_meet(stat, live, stat->live[at + 1]);
     return status;
 }
 
 static void on_free(um_regions_stat_t *stat, const um_event_t *event)
 {
     const um_ev_region_free_t *freed = &event->u.region_free;
-    size_t at = live_index(stat, freed->addr);
+    size_t at = um_live_index(stat, freed->addr);
 
     if (at < stat->n_live && stat->live[at]->addr == freed->addr &&
         (!freed->region || stat->live[at]->id == freed->region)) {
@@ -579,42 +98,8 @@ static void on_free(um_regions_stat_t *stat, const um_event_t *event)
         group->freed++;
         if (event->time_ns > stat->live[at]->alloc_ns)
             group->lifetime_ns += event->time_ns - stat->live[at]->alloc_ns;
-        retire(stat, at);
+        um_live_retire(stat, at);
     }
-}
-
-um_live_t *um_regions_stat_find(um_regions_stat_t *stat, uint64_t addr)
-{
-    um_live_t *live;
-    uint64_t end;
-    size_t at;
-
-    if (stat->last && addr - stat->last->addr < stat->last->bytes)
-        return stat->last;
-    if (addr >= ADDR_MAX)
-        return NULL;
-    at = live_index(stat, addr);
-    if (at < stat->n_live && stat->live[at]->addr <= addr)
-        return stat->last = stat->live[at];
-    /* Nobody said what is there: stand in for the rest of the block between known neighbours. */
-    live = calloc(1, sizeof(*live));
-    if (!live)
-        return NULL;
-    live->family = UM_FAMILY_MANAGED;
-    live->addr = addr / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
-    end = live->addr + UM_BLOCK_BYTES;
-    if (at > 0 && stat->live[at - 1]->addr + stat->live[at - 1]->bytes > live->addr)
-        live->addr = stat->live[at - 1]->addr + stat->live[at - 1]->bytes;
-    if (at < stat->n_live && stat->live[at]->addr < end)
-        end = stat->live[at]->addr;
-    live->bytes = end - live->addr;
-    if (!live->bytes || group_get(stat, group_key(stat, live, NULL), &live->group) ||
-        live_insert(stat, live)) {
-        free(live);
-        return NULL;
-    }
-    group_join(stat, live);
-    return stat->last = live;
 }
 
 static void touched(um_live_t *live, bool gpu)
@@ -633,7 +118,7 @@ static void cpu_in_block(um_regions_stat_t *stat, uint64_t addr)
 {
     uint64_t block = addr / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
-    for (size_t at = live_index(stat, block);
+    for (size_t at = um_live_index(stat, block);
          at < stat->n_live && stat->live[at]->addr <= block + (UM_BLOCK_BYTES - 1); at++)
         stat->live[at]->cpu = true;
 }
@@ -647,7 +132,7 @@ static void on_cpu_fault(um_regions_stat_t *stat, const um_event_t *event, bool 
 {
     const um_ev_cpu_fault_t *fault = &event->u.cpu_fault;
     um_live_t *live = um_regions_stat_find(stat, fault->addr);
-    um_shared_page_t *shared = shared_at(stat, fault->addr);
+    um_shared_page_t *shared = um_shared_at(stat, fault->addr);
     um_page_t *page;
 
     if (!live)
@@ -664,7 +149,7 @@ static void on_cpu_fault(um_regions_stat_t *stat, const um_event_t *event, bool 
         stat->untracked++;
     }
     if (shared)
-        shared_fault(shared, fault->addr, fault->pc, true);
+        um_shared_fault(shared, fault->addr, fault->pc, true);
     *cpu_seen(stat, fault->addr) = (struct um_cpu_fault_seen){.block = fault->addr / UM_BLOCK_BYTES,
                                                               .time_ns = event->time_ns,
                                                               .addr = fault->addr,
@@ -676,7 +161,7 @@ static void on_gpu_fault(um_regions_stat_t *stat, const um_event_t *event)
 {
     const um_ev_gpu_fault_t *fault = &event->u.gpu_fault;
     um_live_t *live = um_regions_stat_find(stat, fault->addr);
-    um_shared_page_t *shared = shared_at(stat, fault->addr);
+    um_shared_page_t *shared = um_shared_at(stat, fault->addr);
     uint64_t charge =
         um_cover_charge(&stat->cover, fault->device, event->time_ns, fault->duration_ns);
     um_page_t *page;
@@ -697,7 +182,7 @@ static void on_gpu_fault(um_regions_stat_t *stat, const um_event_t *event)
         stat->untracked++;
     }
     if (shared) {
-        shared_fault(shared, fault->addr, 0, false);
+        um_shared_fault(shared, fault->addr, 0, false);
         shared->gpu_ns += charge;
     }
 }
@@ -721,7 +206,7 @@ static void charge_wait(um_regions_stat_t *stat, const um_event_t *event)
     if (!live)
         return;
     live->sums.wait_ns += wait;
-    shared = shared_at(stat, seen->addr);
+    shared = um_shared_at(stat, seen->addr);
     if (shared)
         shared->wait_ns += wait;
     page = um_regions_stat_page(stat, live, seen->addr);
@@ -753,53 +238,6 @@ static void move_page(um_page_t *page, uint64_t bytes, bool in, bool begins, boo
     }
 }
 
-/* Bytes between known allocations that lie in the same 64 KiB page as one of them: pages move whole, so
- * these only come along. 0 where a region is, or where nothing near is known. */
-static uint64_t padding(const um_regions_stat_t *stat, uint64_t addr)
-{
-    uint64_t page = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
-    size_t at = live_index(stat, addr);
-    const um_live_t *low = at > 0 ? stat->live[at - 1] : NULL;
-    const um_live_t *high = at < stat->n_live ? stat->live[at] : NULL;
-    uint64_t end = page + UM_BIG_PAGE_BYTES;
-
-    if (high && high->addr <= addr)
-        return 0;
-    if (high && high->addr < end && high->id)
-        return high->addr - addr;
-    if (low && low->id && low->addr + low->bytes > page)
-        return end - addr;
-    return 0;
-}
-
-void um_regions_stat_split(um_regions_stat_t *stat, uint64_t addr, uint64_t bytes, um_piece_fn fn,
-                           void *ctx)
-{
-    uint64_t end = addr > ADDR_MAX - bytes ? ADDR_MAX : addr + bytes;
-
-    if (bytes > ADDR_MAX)
-        end = ADDR_MAX;
-    for (uint32_t n = 0; addr < end && n < RECORD_PAGES_MAX; n++) {
-        uint64_t skip = padding(stat, addr), stop;
-        um_live_t *live;
-
-        if (skip) {
-            addr += skip;
-            continue;
-        }
-        live = um_regions_stat_find(stat, addr);
-        if (!live)
-            return;
-        stop = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES + UM_BIG_PAGE_BYTES;
-        if (stop > live->addr + live->bytes)
-            stop = live->addr + live->bytes;
-        if (stop > end)
-            stop = end;
-        fn(ctx, live, addr, stop - addr);
-        addr = stop;
-    }
-}
-
 typedef struct um_moving {
     um_regions_stat_t *stat;
     bool in, running, begins;
@@ -809,7 +247,7 @@ static void move_piece(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes
 {
     um_moving_t *moving = ctx;
     um_regions_stat_t *stat = moving->stat;
-    um_shared_page_t *shared = shared_at(stat, addr);
+    um_shared_page_t *shared = um_shared_at(stat, addr);
     um_page_t *page = um_regions_stat_page(stat, live, addr);
 
     live->active = true;
@@ -830,7 +268,7 @@ static void move_piece(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes
     else
         stat->untracked++;
     if (shared)
-        shared_move(shared, addr, addr + bytes, moving->in);
+        um_shared_move(shared, addr, addr + bytes, moving->in);
     moving->begins = false;
 }
 
@@ -923,7 +361,7 @@ um_status_t um_regions_stat_event(um_regions_stat_t *stat, const um_event_t *eve
         break;
     case UM_EV_REGION_LABEL:
         live = um_regions_stat_by_id(stat, event->u.region_label.region);
-        return live ? set_label(stat, live, event->u.region_label.label) : UM_OK;
+        return live ? um_group_set_label(stat, live, event->u.region_label.label) : UM_OK;
     case UM_EV_CPU_FAULT:
         on_cpu_fault(stat, event, running);
         break;

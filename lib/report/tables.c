@@ -225,6 +225,33 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
 
 /* ---- phases ----------------------------------------------------------------------------------- */
 
+/* How often and how long each side had its turn, over all that the table may have cut off. */
+static void turns_in_all(um_emitter_t *e, const um_report_t *r)
+{
+    static const char *const key[] = {"cpu", "gpu"};
+    uint64_t times[2] = {0}, ns[2] = {0};
+
+    for (size_t i = 0; i < r->timeline.n_turns; i++) {
+        const um_phase_t *turn = &r->timeline.turns[i];
+
+        times[turn->kind] += turn->times;
+        ns[turn->kind] += turn->end_ns - turn->start_ns;
+    }
+    um_emitter_object(e, "turns");
+    for (int kind = 0; kind < 2; kind++) {
+        um_emitter_object(e, key[kind]);
+        um_emitter_pair(e, "times", NULL, um_count(times[kind]));
+        um_emitter_pair(e, "ns", NULL, um_ns(ns[kind]));
+        um_emitter_end(e);
+    }
+    um_emitter_end(e);
+    if (r->timeline.n_turns)
+        um_emitter_line(e, "  in all: CPU %s in %s turn%s, GPU %s in %s",
+                        um_h(um_ns(ns[UM_PHASE_CPU])), um_h(um_count(times[UM_PHASE_CPU])),
+                        times[UM_PHASE_CPU] == 1 ? "" : "s", um_h(um_ns(ns[UM_PHASE_GPU])),
+                        um_h(um_count(times[UM_PHASE_GPU])));
+}
+
 void um_section_timeline(um_emitter_t *e, const um_report_t *r)
 {
     static const char *const kind[] = {"CPU", "GPU", "named"};
@@ -264,6 +291,7 @@ void um_section_timeline(um_emitter_t *e, const um_report_t *r)
                                          um_bytes(p->out_bytes)});
     }
     um_emitter_table_end(e, n > top ? n - top : 0);
+    turns_in_all(e, r);
 }
 
 /* ---- map -------------------------------------------------------------------------------------- */
@@ -365,7 +393,7 @@ static void map_text(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t
         }
         if (row_empty(grid, row, used))
             continue;
-        end = last * grid->row_bytes < bytes ? last * grid->row_bytes : bytes;
+        end = last < grid->rows ? last * grid->row_bytes : bytes;
         snprintf(label, sizeof(label), "%s .. %s", um_h(um_bytes(row * grid->row_bytes)),
                  um_h(um_bytes(end)));
         um_emitter_line(e, "  %*s |%s|", (int)MAP_LABEL, label, line);

@@ -39,13 +39,17 @@ static um_status_t turn(um_timeline_t *t, uint32_t kind, uint64_t time_ns)
         time_ns = now->start_ns;
     if (now)
         now->end_ns = time_ns;
-    if (t->n_turns >= UM_PHASES_MAX && now) {
-        /* The table is full: swap to the turn before, whose kind this is, and let it grow. */
+    if (t->n_turns >= UM_PHASES_MAX && now && t->n_turns > 1 &&
+        t->turns[t->n_turns - 2].trace == t->trace) {
+        /* The table is full: swap to the turn before, whose kind this is, and let it last longer:
+         * its start moves so that end - start stays the time it had. */
         um_phase_t before = t->turns[t->n_turns - 2];
 
         t->merged++;
         t->turns[t->n_turns - 2] = *now;
         before.times++;
+        before.start_ns = time_ns - (before.end_ns - before.start_ns);
+        before.end_ns = time_ns;
         t->turns[t->n_turns - 1] = before;
         return UM_OK;
     }

@@ -7,9 +7,18 @@
 /* Worth a mapping instead of moves: what one page's worth of data is shared every round. */
 #define SMALL_BYTES (4 * UM_BIG_PAGE_BYTES)
 
+/* Of the CPU's faults, the share under a running kernel from which the program is told to wait. */
+#define RUNNING_PERCENT 10u
+
+static bool under_kernel(const um_page_set_t *set)
+{
+    return set->cpu_faults_running &&
+           set->cpu_faults_running * 100 >= set->cpu_faults * RUNNING_PERCENT;
+}
+
 static void advise(um_finding_t *f, const um_page_set_t *set)
 {
-    if (set->cpu_faults_running) {
+    if (under_kernel(set)) {
         um_say_in(f->todo, "the CPU touched these pages while a kernel ran: wait for the kernel "
                            "before the CPU touches them; where both must use them at once, keep "
                            "them in pinned host memory");
@@ -84,6 +93,23 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
     advise(f, set);
 }
 
+/* What it took, less the same bytes in one piece each way. */
+static void estimate(um_finding_t *f, const um_report_t *r, const um_page_set_t *set)
+{
+    um_rate_t in = um_report_rate(r, UM_TO_DEVICE), out = um_report_rate(r, UM_TO_HOST);
+    uint64_t spent = set->gpu_ns + set->wait_ns;
+    uint64_t cost = um_rate_ns(&in, set->in_bytes) + um_rate_ns(&out, set->out_bytes);
+
+    f->win_ns = spent > cost ? spent - cost : 0;
+    um_say_in(f->basis,
+              "%s of GPU fault service and throttling and %s of CPU waiting on these pages",
+              um_h(um_ns(set->gpu_ns)), um_h(um_ns(set->wait_ns)));
+    if (in.bytes_per_s && out.bytes_per_s)
+        um_say_in(f->basis, ", less %s in at %s and %s back at %s (%s)",
+                  um_h(um_bytes(set->in_bytes)), um_h(um_rate(in.bytes_per_s)),
+                  um_h(um_bytes(set->out_bytes)), um_h(um_rate(out.bytes_per_s)), in.source);
+}
+
 UM_DETECTOR(um_detect_ping_pong)
 {
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
@@ -95,10 +121,7 @@ UM_DETECTOR(um_detect_ping_pong)
         if (!set->pages)
             continue;
         describe(&f, report, g);
-        /* In one piece both ways: the bytes in at the way in's rate; the way back costs the like. */
-        um_finding_win(&f, report,
-                       "of GPU fault service, throttling and CPU waiting on these pages",
-                       set->gpu_ns + set->wait_ns, UM_TO_DEVICE, set->in_bytes + set->out_bytes);
+        estimate(&f, report, set);
         if (set->thrash)
             f.also[also++] = "thrashing";
         if (set->throttle_ns)
