@@ -10,4 +10,4 @@ libumtool_la_SOURCES += \
 	%D%/import_open.h %D%/import_open.c \
 	%D%/import_sqlite.h %D%/import_sqlite.c \
 	%D%/import_nvprof_sqlite.c \
-	%D%/import_nsys_sqlite.c
+	%D%/import_nsys.h %D%/import_nsys_sqlite.c %D%/import_nsys_facts.c

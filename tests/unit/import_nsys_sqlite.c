@@ -198,15 +198,17 @@ Test(import_nsys_sqlite, off_unsupported_and_no_faults_are_told_apart)
          "INSERT INTO CUDA_UM_GPU_PAGE_FAULT_EVENTS VALUES (1, 2, " PID(500) ", 0, 4096, 1, 1);",
          "on", "on", "with GPU faults"},
         {"pages moved on demand, but no fault tables", STRINGS COPIES MOVED(1, 4096, 11, 2, 4096),
-         "on", "off", "--cuda-um-gpu-page-faults"},
+         "on", "off", "1 migrations, 1 of them on demand; no GPU faults"},
         {"only prefetches moved pages", STRINGS COPIES MOVED(1, 4096, 11, 1, 4096), "on",
-         "off or no records", "none of them on demand"},
+         "off or no records", "0 of them on demand"},
         {"nsys says that it cannot",
          STRINGS KERNELS RAN(1)
              SAID("CUDA device 0: Unified Memory cannot be traced on devices that "
                   "don''t support peer-to-peer transfers."),
          "unsupported", "off or no records", "peer-to-peer"},
         {"no CUDA at all", STRINGS, "off", "off or no records", "CUDA was not traced"},
+        {"settings say that CUDA was traced", STRINGS CAPTURE("CAPTURE_EVENT_TYPE", "Cuda"),
+         "off or no records", "off or no records", "nothing migrated"},
         {"settings say on, nothing came",
          STRINGS KERNELS RAN(1) CAPTURE("CUDA_UM_GPU_PAGE_FAULTS", "true")
              CAPTURE("CUDA_UM_CPU_PAGE_FAULTS", "false"),
