@@ -17,6 +17,7 @@
 
 static pthread_t um_drain_thread;
 static bool um_drain_started;
+static _Atomic bool um_drain_done;
 static pthread_mutex_t um_drain_lock = PTHREAD_MUTEX_INITIALIZER; /* for the condition alone */
 static pthread_cond_t um_drain_wake = PTHREAD_COND_INITIALIZER;
 static _Atomic bool um_stopping, um_busy; /* busy: managed memory exists */
@@ -237,6 +238,7 @@ static void *um_drain(void *ctx)
     um_log(UM_LOG_INFO, "%llu drains, %llu late; at worst %.2f ms apart, %.2f ms in the flush",
            (unsigned long long)um_drains.drains, (unsigned long long)um_drains.late,
            (double)um_drains.worst_gap_ns / 1e6, (double)um_drains.worst_flush_ns / 1e6);
+    um_drain_done = true;
     return NULL;
 }
 
@@ -268,13 +270,12 @@ um_status_t um_activity_init(void)
 void um_activity_stop(void)
 {
     uint64_t until_ns = um_live_now_ns() + UM_STOP_MS * 1000000u;
-    struct timespec until = um_time(until_ns);
 
     if (!um_drain_started)
         return;
     um_stopping = true;
     um_drain_wake_up();
-    if (pthread_clockjoin_np(um_drain_thread, NULL, CLOCK_MONOTONIC, &until) != 0)
+    if (!um_live_join(um_drain_thread, &um_drain_done, until_ns))
         return;
     um_drain_started = false;
     um_cuda_own = true;

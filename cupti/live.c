@@ -13,6 +13,13 @@ uint64_t um_live_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+bool um_live_join(pthread_t thread, const _Atomic bool *done, uint64_t until_ns)
+{
+    while (!*done && um_live_now_ns() < until_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return *done && pthread_join(thread, NULL) == 0;
+}
+
 uint32_t um_live_tid(void)
 {
     static _Thread_local uint32_t tid;

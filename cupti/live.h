@@ -7,6 +7,8 @@
 #ifndef UM_LIVE_H
 #define UM_LIVE_H
 
+#include <pthread.h>
+
 #include "core/runtime.h"
 #include "driver.h"
 
@@ -27,6 +29,9 @@ typedef struct um_live {
 extern um_live_t um_live;
 
 uint64_t um_live_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* Joins a thread that sets *done as its last act; false when it has not by until_ns, and is left. */
+bool um_live_join(pthread_t thread, const _Atomic bool *done, uint64_t until_ns);
 uint32_t um_live_tid(void);
 
 /* An event of this thread, now; the rest zero. */

@@ -33,6 +33,7 @@ static bool um_ending;
 
 static pthread_t um_thread;
 static bool um_started;
+static _Atomic bool um_done;
 static um_counter_layout_t um_layout;
 static _Atomic int64_t um_clock_offset_ns;
 static _Atomic uint64_t um_dropped, um_starved, um_handed_over;
@@ -317,6 +318,7 @@ static void *um_run(void *ctx)
         pthread_mutex_lock(&um_buffers_lock);
     }
     pthread_mutex_unlock(&um_buffers_lock);
+    um_done = true;
     return NULL;
 }
 
@@ -341,14 +343,12 @@ um_status_t um_records_start(void)
 
 void um_records_stop(uint64_t until_ns)
 {
-    struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
-
     if (!um_started)
         return;
     pthread_mutex_lock(&um_buffers_lock);
     um_ending = true;
     pthread_cond_signal(&um_work);
     pthread_mutex_unlock(&um_buffers_lock);
-    if (pthread_clockjoin_np(um_thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+    if (um_live_join(um_thread, &um_done, until_ns))
         um_started = false;
 }
