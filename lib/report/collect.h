@@ -35,7 +35,7 @@ typedef enum um_tracing {
 /* One input file: a process, often an MPI rank. */
 typedef struct um_trace_stat {
     char *path;
-    char *command, *host, *kernel, *rank, *driver, *tool, *tracing_text, *tracing_evidence;
+    char *command, *host, *kernel, *rank, *driver, *cuda, *tool, *tracing_text, *tracing_evidence;
     char *device, *uuid; /* of the first GPU */
     uint32_t devices;
     uint32_t tracing; /* um_tracing_t */

@@ -138,6 +138,11 @@ um_status_t um_copies_stat_event(um_copies_stat_t *stat, const um_event_t *event
     return UM_OK;
 }
 
+bool um_copies_counted(const um_copies_stat_t *stat, const um_copy_class_t *of)
+{
+    return !stat->gpu_records || !stat->calls || of->on_gpu;
+}
+
 void um_copies_stat_end(um_copies_stat_t *stat)
 {
     stat->launches = stat->execs = 0;

@@ -38,6 +38,8 @@ typedef struct um_copies_stat {
 } um_copies_stat_t;
 
 um_status_t um_copies_stat_event(um_copies_stat_t *stat, const um_event_t *event);
+/* Calls and GPU records of the same copies may both be there: then the records alone count. */
+bool um_copies_counted(const um_copies_stat_t *stat, const um_copy_class_t *of);
 void um_copies_stat_end(um_copies_stat_t *stat);
 void um_copies_stat_free(um_copies_stat_t *stat);
 

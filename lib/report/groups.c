@@ -74,8 +74,8 @@ uint64_t um_group_key(const um_regions_stat_t *stat, const um_live_t *live, cons
         fixed[2] = 0;
         return um_map_hash(label, strlen(label), um_map_hash(fixed, sizeof(fixed), 1));
     }
-    if (!live->call_site) { /* nothing tells it from others: a group of its own */
-        fixed[2] = live->id;
+    if (!live->call_site) { /* the same place and size again is the best sign of the same buffer */
+        fixed[2] = live->addr;
         fixed[3] = stat->trace + 1;
     }
     return um_map_hash(fixed, sizeof(fixed), 2);

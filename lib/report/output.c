@@ -77,6 +77,7 @@ static void write_trace(um_emitter_t *e, const um_report_t *r, const um_trace_st
     um_emitter_pair(e, "gpu_uuid", NULL, um_text(t->uuid));
     um_emitter_pair(e, "gpus", t->devices > 1 ? "gpus" : NULL, um_count(t->devices));
     um_emitter_pair(e, "driver", t->driver ? "driver" : NULL, um_text(t->driver));
+    um_emitter_pair(e, "cuda", t->cuda ? "cuda" : NULL, um_text(t->cuda));
     um_emitter_pair(e, "source", t->tool ? "source" : NULL, um_text(t->tool));
     snprintf(span_text, sizeof(span_text), "%s, %s events", um_h(um_ns(span)),
              um_h(um_count(t->events)));
@@ -205,21 +206,24 @@ void um_section_copies(um_emitter_t *e, const um_report_t *r)
     };
     uint32_t top = um_emitter_options(e)->top;
     size_t n = r->copies.n_classes;
+    uint64_t rows = 0;
 
     if (!n && um_emitter_is_text(e))
         return;
     um_emitter_heading(e, "Copies");
     um_emitter_table(e, "copies", columns, sizeof(columns) / sizeof(columns[0]));
-    for (size_t i = 0; i < n && i < top; i++) {
+    for (size_t i = 0; i < n; i++) {
         const um_copy_class_t *c = &r->copies.classes[i];
 
+        if (!um_copies_counted(&r->copies, c) || rows++ >= top)
+            continue;
         um_emitter_row(e, (um_value_t[]){um_text(um_memory_kind_name(c->src)),
                                          um_text(um_memory_kind_name(c->dst)),
                                          c->bytes ? um_bytes(c->bytes) : um_none(),
                                          um_count(c->count), um_bytes(c->total_bytes), um_ns(c->ns),
                                          um_count(c->async), um_bool(c->on_gpu)});
     }
-    um_emitter_table_end(e, n > top ? n - top : 0);
+    um_emitter_table_end(e, rows > top ? rows - top : 0);
 }
 
 /* ---- findings --------------------------------------------------------------------------------- */

@@ -46,7 +46,8 @@ void um_report_free(um_report_t *r)
                               t->tracing_text,
                               t->device,
                               t->uuid,
-                              t->tracing_evidence};
+                              t->tracing_evidence,
+                              t->cuda};
 
         for (size_t k = 0; k < sizeof(text) / sizeof(text[0]); k++)
             free(text[k]);
@@ -114,16 +115,10 @@ static void on_fact(um_report_t *r, const char *key, const char *value)
         const char *key;
         char **to;
     } wanted[] = {
-        {"process.command", &trace->command},
-        {"host.name", &trace->host},
-        {"host.kernel", &trace->kernel},
-        {"rank.id", &trace->rank},
-        {"rank.rank", &trace->rank},
-        {"rank.world", &trace->rank},
-        {"rank", &trace->rank},
-        {"driver.version", &trace->driver},
-        {"import.kind", &trace->tool},
-        {"um.tracing.evidence", &trace->tracing_evidence},
+        {"process.command", &trace->command}, {"host.name", &trace->host},
+        {"host.kernel", &trace->kernel},      {"rank.world", &trace->rank},
+        {"driver.version", &trace->driver},   {"cuda.driver", &trace->cuda},
+        {"import.kind", &trace->tool},        {"um.tracing.evidence", &trace->tracing_evidence},
     };
 
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {

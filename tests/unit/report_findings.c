@@ -392,6 +392,18 @@ Test(findings, allocation_churn_is_found_with_lifetimes)
     cr_assert_eq(stream_evidence(f, "gpu_fault_ns"), 20 * 50 * US);
 }
 
+Test(findings, churn_is_found_without_call_sites_when_the_address_comes_back)
+{
+    um_report_t *r = stream_new("nosites.umt");
+
+    for (uint32_t i = 0; i < 20; i++) {
+        stream_alloc_at(r, 10 + 100 * i, 1 + i, BASE, 4 * MIB, 0);
+        stream_free(r, 90 + 100 * i, 1 + i, BASE);
+    }
+    close_stream(r);
+    cr_assert_eq(stream_evidence(found("allocation-churn"), "reallocations"), 19u);
+}
+
 Test(findings, many_allocations_that_stay_are_no_churn)
 {
     close_stream(allocates(20, false));

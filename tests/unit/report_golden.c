@@ -134,7 +134,7 @@ Test(golden, ranks)
 {
     um_report_t *r = stream_new("rank0.umt");
 
-    stream_fact(r, "rank.id", "0");
+    stream_fact(r, "rank.world", "0");
     program(r, 0);
     stream_put(r, (um_event_t){.time_ns = 30000 * US,
                                .type = UM_EV_MARK,
@@ -144,7 +144,7 @@ Test(golden, ranks)
                                .u.mark = {UM_MARK_POP, 0, "", ""}});
     stream_loss(r, 31000);
     cr_assert_eq(um_report_begin(r, "rank1.umt", NULL, 0), UM_OK);
-    stream_fact(r, "rank.id", "1");
+    stream_fact(r, "rank.world", "1");
     program(r, 500);
     cr_assert_eq(um_report_note(r, "rank1.umt: offset 8192: block checksum does not match"), UM_OK);
     compare(r, "report-ranks.txt", UM_REPORT_TEXT, 100);

@@ -17,12 +17,6 @@ static bool pageable(const um_copy_class_t *of)
     return of->src == UM_MEMORY_PAGEABLE || of->dst == UM_MEMORY_PAGEABLE;
 }
 
-/* Calls and GPU records of the same copies may both be there: the records have the better times. */
-static bool counted(const um_report_t *r, const um_copy_class_t *of)
-{
-    return !r->copies.gpu_records || !r->copies.calls || of->on_gpu;
-}
-
 static bool small_trip(const um_report_t *r, uint64_t bytes)
 {
     for (uint32_t i = 0; i < r->copies.n_trips; i++) {
@@ -41,7 +35,7 @@ static um_status_t round_trips(const um_report_t *r, const um_finding_kind_t *ki
     for (size_t i = 0; i < r->copies.n_classes; i++) {
         const um_copy_class_t *of = &r->copies.classes[i];
 
-        if (of->bytes != trip->bytes || !pageable(of) || !counted(r, of))
+        if (of->bytes != trip->bytes || !pageable(of) || !um_copies_counted(&r->copies, of))
             continue;
         if (of->src == UM_MEMORY_PAGEABLE)
             in += of->count;
@@ -94,7 +88,8 @@ UM_DETECTOR(um_detect_pageable_copy)
         const um_copy_class_t *of = &report->copies.classes[i];
         int back = of->dst == UM_MEMORY_PAGEABLE;
 
-        if (!pageable(of) || !counted(report, of) || small_trip(report, of->bytes))
+        if (!pageable(of) || !um_copies_counted(&report->copies, of) ||
+            small_trip(report, of->bytes))
             continue;
         count[back] += of->count;
         bytes[back] += of->total_bytes;
@@ -124,6 +119,8 @@ UM_DETECTOR(um_detect_pageable_copy)
     if (rate.bytes_per_s)
         um_say_in(f.basis, ", less their bytes at %s (%s)", um_h(um_rate(rate.bytes_per_s)),
                   rate.source);
+    if (!report->copies.gpu_records)
+        um_say_in(f.basis, "; the calls' time, which holds the wait for what was queued before");
     um_finding_evidence(&f, "to_device_copies", um_count(count[0]));
     um_finding_evidence(&f, "to_device_bytes", um_bytes(bytes[0]));
     um_finding_evidence(&f, "to_host_copies", um_count(count[1]));
