@@ -20,3 +20,8 @@ UM_BENCHES += %D%/bench_callbacks
 %C%_bench_callbacks_LDADD = libumcore.la
 EXTRA_bench_bench_callbacks_DEPENDENCIES = $(um_fakes)
 endif
+# what the hint loop costs its own thread, with real page tables
+EXTRA_PROGRAMS += %D%/bench_hint_loop
+UM_BENCHES += %D%/bench_hint_loop
+%C%_bench_hint_loop_SOURCES = %D%/bench_hint_loop.c
+%C%_bench_hint_loop_LDADD = libumcore.la

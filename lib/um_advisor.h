@@ -64,7 +64,8 @@ void um_hints_decline(um_hints_t *hints);
 
 /* The arguments of a launch are decided front to back and side by side, one stretch of one region at
  * a time: decide is called for each, and what it proposes is on its way while the next is looked at.
- * Several pointers into one region count as one argument. */
+ * Several pointers into one region count as one argument. An argument that is known to be on the
+ * launch's device already is passed over. */
 #define UM_VIEW_STRETCH_BYTES   (64u << 20)
 #define UM_VIEW_STRETCH_EXTENTS (UM_VIEW_STRETCH_BYTES / UM_BLOCK_BYTES + 1) /* at most so many */
 

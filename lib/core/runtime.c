@@ -108,7 +108,7 @@ static um_status_t start_hinter(void)
     um_status_t status;
     um_sink_t sink;
 
-    if (!backend->executor || (status = backend->executor(&self, &executor)) != UM_OK) {
+    if (!backend->executor || backend->executor(&self, &executor) != UM_OK) {
         snprintf(reason, sizeof(reason), "the %s backend cannot prefetch", backend->name);
         return UM_ERR_UNSUPPORTED;
     }

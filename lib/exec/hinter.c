@@ -1,5 +1,6 @@
 #include "hinter.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,21 @@ static bool decide_stretch(um_hinter_t *hinter, range_t *range)
     return view->asked && range->next < range->end;
 }
 
+/* Drops the arguments that are there already; returns how many are left. */
+static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t device)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const range_t *range = &hinter->range[i];
+
+        if (!um_residency_settled(hinter->residency, range->region, range->addr,
+                                  range->end - range->addr, device))
+            hinter->range[kept++] = *range;
+    }
+    return kept;
+}
+
 static void on_launch(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_launch_t *launch = &event->u.launch;
@@ -121,6 +137,7 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
     if (!n || (launch->flags & UM_LAUNCH_CAPTURED))
         return;
+    n = leave_out_settled(hinter, n, launch->device);
     hinter->view.launch = launch;
     hinter->view.now_ns = event->time_ns;
     for (uint32_t i = 0; i < n; i++) {
@@ -144,6 +161,8 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
             atomic_fetch_add_explicit(&hinter->declined, 1, memory_order_relaxed);
     }
     hinter->view.launch = NULL;
+    um_log(UM_LOG_DEBUG, "%.3f ms: launch %u: %u pieces for %u managed arguments",
+           (double)event->time_ns * 1e-6, launch->correlation, admitted, n);
     if (admitted) {
         atomic_fetch_add_explicit(&hinter->hinted_launches, 1, memory_order_relaxed);
         set_hinting(hinter, true);
@@ -169,6 +188,20 @@ static void on_device(um_hinter_t *hinter, const um_ev_device_t *device)
     um_log(UM_LOG_INFO, "gpu %d (%s) is only observed: %s", device->device, device->name, no);
 }
 
+static void on_outcome(um_hinter_t *hinter, const um_event_t *event)
+{
+    const um_ev_hint_t *hint = &event->u.hint;
+
+    if (strcmp(hint->who, "app") == 0)
+        return;
+    um_gate_done(hinter->gate, hint);
+    um_log(UM_LOG_DEBUG,
+           "%.3f ms: %s of %" PRIu64 " bytes at 0x%" PRIx64 ": %s, %.1f us in the driver (%s: %s)",
+           (double)event->time_ns * 1e-6, um_hint_kind_name((um_hint_kind_t)hint->kind),
+           hint->bytes, hint->addr, um_hint_result_name((um_hint_result_t)hint->result),
+           (double)hint->duration_ns * 1e-3, hint->who, hint->why);
+}
+
 static void on_event(void *ctx, const um_event_t *event)
 {
     um_hinter_t *hinter = ctx;
@@ -188,8 +221,7 @@ static void on_event(void *ctx, const um_event_t *event)
             um_gate_sync(hinter->gate, &event->u.sync);
         break;
     case UM_EV_HINT:
-        if (strcmp(event->u.hint.who, "app") != 0)
-            um_gate_done(hinter->gate, &event->u.hint);
+        on_outcome(hinter, event);
         break;
     case UM_EV_DEVICE:
         on_device(hinter, &event->u.device);

@@ -27,6 +27,10 @@ typedef struct region {
     uint32_t interval, since; /* a whole look every interval-th time; times since */
     uint32_t unsynced;        /* launches since the last look of any kind */
     uint32_t hot[HOT_BLOCKS], n_hot, rotor;
+    /* Blocks known to be on a device since a time: what lets a launch be passed over at once. */
+    uint32_t settled_first, settled_end;
+    int32_t settled_device;
+    uint64_t settled_ns;
     /* the launch under way */
     look_t look;
     uint32_t first, end; /* its blocks */
@@ -109,7 +113,7 @@ static void remove_region(um_residency_t *residency, uint32_t id)
         return;
     free(residency->region[at]);
     memmove(&residency->region[at], &residency->region[at + 1],
-            (residency->n - at - 1) * sizeof(residency->region[0]));
+            (residency->n - at - 1) * sizeof(region_t *));
     residency->n--;
 }
 
@@ -130,7 +134,7 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
         return;
     if (residency->n == residency->room) {
         size_t room = residency->room ? 2 * residency->room : 64;
-        region_t **grown = realloc(residency->region, room * sizeof(*grown));
+        region_t **grown = realloc(residency->region, room * sizeof(region_t *));
 
         if (!grown)
             return;
@@ -151,7 +155,7 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
     }
     at = position(residency, region->id);
     memmove(&residency->region[at + 1], &residency->region[at],
-            (residency->n - at) * sizeof(residency->region[0]));
+            (residency->n - at) * sizeof(region_t *));
     residency->region[at] = region;
     residency->n++;
     residency->stats.regions++;
@@ -168,9 +172,12 @@ static void put(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t 
 
     if (!region || !blocks_of(region, addr, bytes, &first, &end))
         return;
+    region->settled_end = 0;
     for (uint32_t b = first; b < end; b++)
-        region->block[b] =
-            (block_t){.looked_ns = looked_ns, .where = (uint8_t)where, .device = (int8_t)device};
+        if (!looked_ns || region->block[b].looked_ns <= looked_ns)
+            region->block[b] = (block_t){.looked_ns = looked_ns,
+                                         .where = (uint8_t)where,
+                                         .device = (int8_t)device};
 }
 
 static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_t now_ns)
@@ -423,6 +430,7 @@ void um_residency_launch_begin(um_residency_t *residency, uint32_t id, uint64_t 
 void um_residency_launch_end(um_residency_t *residency, uint32_t id, int32_t device, bool useful)
 {
     region_t *region = find(residency, id);
+    uint64_t settled_ns = UINT64_MAX;
     uint32_t end;
 
     if (!region || region->look == LOOK_NONE)
@@ -439,13 +447,33 @@ void um_residency_launch_end(um_residency_t *residency, uint32_t id, int32_t dev
     for (uint32_t b = region->first; b < end; b++) {
         block_t *block = &region->block[b];
 
-        if (block->where == UM_WHERE_BOTH)
+        if (block->where == UM_WHERE_BOTH) {
+            settled_ns = 0;
             continue;
+        }
         block->where = UM_WHERE_DEVICE;
         block->device = (int8_t)device;
         if (block->looked_ns < region->launch_ns)
             block->looked_ns = region->launch_ns;
+        if (block->looked_ns < settled_ns)
+            settled_ns = block->looked_ns;
     }
+    region->settled_first = region->first;
+    region->settled_end = settled_ns ? end : 0;
+    region->settled_device = device;
+    region->settled_ns = settled_ns;
+}
+
+bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
+                          int32_t device)
+{
+    region_t *region = find(residency, id);
+    uint32_t first, end;
+
+    return region && blocks_of(region, addr, bytes, &first, &end) &&
+           first >= region->settled_first && end <= region->settled_end &&
+           device == region->settled_device && region->settled_ns >= residency->sync_ns &&
+           ++region->unsynced < UNSYNCED_MAX;
 }
 
 bool um_residency_region(const um_residency_t *residency, uint32_t id, uint64_t *addr,

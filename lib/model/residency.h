@@ -71,6 +71,11 @@ void um_residency_launch_begin(um_residency_t *residency, uint32_t region, uint6
 void um_residency_launch_end(um_residency_t *residency, uint32_t region, int32_t device,
                              bool useful);
 
+/* In no time: all of it is known to be on `device`, and the CPU has not waited since it was. Says no
+ * now and then all the same, for programs that never wait. */
+bool um_residency_settled(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
+                          int32_t device);
+
 /* As um_view_extents: by whole blocks, trimmed to the region. BOTH also stands for host pages that
  * the program's own advice keeps mapped by the GPU. */
 size_t um_residency_extents(um_residency_t *residency, uint32_t region, uint64_t addr,

@@ -187,6 +187,51 @@ Test(residency, a_backlog_of_launches_is_looked_at_once)
     um_residency_free(model);
 }
 
+Test(residency, a_region_settles_until_the_cpu_waits_or_something_moves)
+{
+    um_residency_t *model = new_model(16 * MIB);
+    um_event_t copy = {.type = UM_EV_COPY};
+    um_extent_t out[64];
+    int passed = 0;
+
+    cr_assert_not(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 16 * MIB, FAKE_GPU));
+    launch(model, 16 * MIB, out, true);
+    cr_assert(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 16 * MIB, FAKE_GPU));
+    cr_assert(um_residency_settled(model, FAKE_REGION, FAKE_BASE + 3 * MIB, MIB, FAKE_GPU));
+    cr_assert_not(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 16 * MIB, FAKE_GPU + 1));
+    cr_assert_not(um_residency_settled(model, FAKE_REGION + 1, FAKE_BASE, MIB, FAKE_GPU));
+    sync_exit(model);
+    cr_assert_not(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 16 * MIB, FAKE_GPU));
+    launch(model, 4 * MIB, out, true);
+    cr_assert(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 4 * MIB, FAKE_GPU));
+    cr_assert_not(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 16 * MIB, FAKE_GPU));
+    copy.u.copy = (um_ev_copy_t){.dst_addr = FAKE_BASE, .bytes = MIB, .dst_region = FAKE_REGION};
+    um_residency_observe(model, &copy);
+    cr_assert_not(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 4 * MIB, FAKE_GPU));
+    launch(model, 16 * MIB, out, true);
+    for (int i = 0; i < 100; i++) /* nobody waits: now and then it is doubted all the same */
+        passed += um_residency_settled(model, FAKE_REGION, FAKE_BASE, 16 * MIB, FAKE_GPU);
+    cr_assert_gt(passed, 50);
+    cr_assert_lt(passed, 100);
+    um_residency_free(model);
+}
+
+Test(residency, late_news_does_not_undo_what_is_known_since)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_event_t set = {.type = UM_EV_SET, .time_ns = 500}; /* before the launch, told after it */
+    um_extent_t out[64];
+
+    fake_set(&fake, 0, 8 * MIB, true);
+    um_residency_launch_begin(model, FAKE_REGION, FAKE_BASE, 8 * MIB, 900);
+    um_residency_extents(model, FAKE_REGION, FAKE_BASE, 8 * MIB, out, 64);
+    set.u.set = (um_ev_set_t){.addr = FAKE_BASE, .bytes = 8 * MIB, .region = FAKE_REGION};
+    um_residency_observe(model, &set);
+    um_residency_extents(model, FAKE_REGION, FAKE_BASE, 8 * MIB, out, 64);
+    cr_assert_eq(out[0].where, UM_WHERE_HOST);
+    um_residency_free(model);
+}
+
 Test(residency, unaligned_regions_and_questions_are_trimmed)
 {
     um_page_tables_t tables = fake_interface(&fake);
