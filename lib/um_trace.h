@@ -63,7 +63,7 @@ UM_API um_status_t um_trace_writer_close(um_trace_writer_t *writer);
 
 /*
  * Drops a writer inherited through fork() without touching the file or the (absent) thread: the
- * child's side of pthread_atfork. Async-signal-safe; leaks the memory on purpose.
+ * child's side of pthread_atfork. Async-signal-safe; leaks the memory on purpose. NULL is fine.
  */
 UM_API void um_trace_writer_abandon(um_trace_writer_t *writer);
 

@@ -23,7 +23,7 @@ static bool read_strings(um_decoder_t *d)
     const char *text = (const char *)um_cursor_take(&d->in, bytes);
     if (!text || d->n_strings > bytes)
         return false;
-    d->strings = um_arena_take(&d->block->arena, (d->n_strings + 1) * sizeof(*d->strings));
+    d->strings = um_arena_take(&d->block->arena, (d->n_strings + 1) * sizeof(void *));
     if (!d->strings)
         return false;
     for (uint32_t i = 0; i < d->n_strings; i++) {
@@ -130,7 +130,7 @@ static bool read_array(um_decoder_t *d, um_type_rows_t *rows, const um_field_t *
  * older version that lacks the field. */
 static void set_empty(um_type_rows_t *rows, uint32_t type)
 {
-    static const char *const empty = "";
+    static const void *const empty = "";
     const um_schema_t *schema = &um_schema_table[type];
     memset(&rows->event, 0, sizeof(rows->event));
     rows->event.type = type;

@@ -68,6 +68,7 @@ bool um_index_read(const um_source_t *source, uint64_t blocks_at, uint64_t seed,
         return false;
 
     XXH3_state_t state;
+    XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, um_check(header, 16, seed));
     *offset = at;
     at += sizeof(header);

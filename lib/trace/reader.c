@@ -137,7 +137,7 @@ static bool push(um_block_t ***list, size_t *n, size_t *room, um_block_t *block)
 {
     if (*n == *room) {
         size_t more = *room ? *room * 2 : 8;
-        um_block_t **grown = realloc(*list, more * sizeof(**list));
+        um_block_t **grown = realloc(*list, more * sizeof(void *));
         if (!grown)
             return false;
         *list = grown;
@@ -454,10 +454,11 @@ um_status_t um_trace_reader_open(const char *path, um_trace_order_t order, um_tr
 {
     um_source_t source = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)};
     struct stat st;
-    const char *why = NULL;
-    um_status_t status = UM_ERR_IO;
+    const char *why = "";
+    um_status_t status = UM_OK;
     if (source.fd < 0 || fstat(source.fd, &st) != 0) {
         why = strerror(errno);
+        status = UM_ERR_IO;
     } else if (S_ISDIR(st.st_mode)) {
         why = "is a directory";
         status = UM_ERR_FORMAT;
@@ -465,7 +466,7 @@ um_status_t um_trace_reader_open(const char *path, um_trace_order_t order, um_tr
         why = "is not a regular file";
         status = UM_ERR_FORMAT;
     }
-    if (why) {
+    if (status != UM_OK) {
         if (error_bytes)
             snprintf(error, error_bytes, "%s: %s", path, why);
         if (source.fd >= 0)

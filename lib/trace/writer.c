@@ -257,8 +257,8 @@ static um_trace_writer_t *writer_new(const um_trace_write_options_t *options)
     pthread_mutex_init(&writer->lock, NULL);
     pthread_cond_init(&writer->work, NULL);
     pthread_cond_init(&writer->room, NULL);
-    writer->queue = calloc(n, sizeof(*writer->queue));
-    writer->idle = calloc(n + 2, sizeof(*writer->idle));
+    writer->queue = calloc(n, sizeof(void *));
+    writer->idle = calloc(n + 2, sizeof(void *));
     if (!writer->queue || !writer->idle) {
         writer_free(writer);
         return NULL;
@@ -386,6 +386,6 @@ um_status_t um_trace_writer_close(um_trace_writer_t *writer)
 
 void um_trace_writer_abandon(um_trace_writer_t *writer)
 {
-    if (still_ours(writer))
+    if (writer && still_ours(writer))
         close(writer->fd);
 }
