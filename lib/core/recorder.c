@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "log.h"
+
 #define FLUSH_NS  100000000u /* a kill -9 loses at most this much */
 #define MAX_NAMES 1000u      /* names to try before giving up on a pattern */
 
@@ -19,6 +21,7 @@ struct um_recorder {
     um_trace_write_stats_t last; /* what close left */
     uint64_t flushed_ns;         /* bus thread */
     bool dirty;                  /* bus thread */
+    bool told;                   /* bus thread, then close: the write error was said */
     char path[PATH_MAX];
 };
 
@@ -181,11 +184,21 @@ fail:
     return status;
 }
 
+/* What ended the trace, once. */
+static void tell(um_recorder_t *recorder, um_status_t status)
+{
+    if (status == UM_OK || status == UM_ERR_INVALID || recorder->told)
+        return;
+    recorder->told = true;
+    um_log(UM_LOG_ERROR, "the trace %s ends early: %s; the program goes on", recorder->path,
+           status == UM_ERR_IO ? strerror(errno) : um_status_string(status));
+}
+
 static void on_event(void *ctx, const um_event_t *event)
 {
     um_recorder_t *recorder = ctx;
 
-    um_trace_writer_put(recorder->writer, event);
+    tell(recorder, um_trace_writer_put(recorder->writer, event));
     recorder->dirty = true;
 }
 
@@ -201,7 +214,7 @@ static void on_idle(void *ctx)
         return;
     recorder->flushed_ns = now;
     recorder->dirty = false;
-    um_trace_writer_flush(recorder->writer);
+    tell(recorder, um_trace_writer_flush(recorder->writer));
 }
 
 um_sink_t um_recorder_sink(um_recorder_t *recorder)
@@ -236,6 +249,7 @@ um_status_t um_recorder_close(um_recorder_t *recorder)
         um_trace_writer_flush(recorder->writer);
         um_trace_writer_stats(recorder->writer, &recorder->last);
         status = um_trace_writer_close(recorder->writer);
+        tell(recorder, status);
         recorder->writer = NULL;
         recorder->last.status = status;
         if (stat(recorder->path, &file) == 0)

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/log.h"
+#include "core/recorder.h"
 #include "trace_events.h"
 #include "um_trace.h"
 
@@ -112,6 +114,34 @@ Test(trace_writer, ends_the_trace_at_a_whole_block_when_the_file_may_not_grow)
     cr_assert_gt(n, 0);
     cr_assert_leq(n, stats.events);
     cr_assert_leq(stats.events, n + 4 * 256, "what is still on its way to being dropped");
+}
+
+static void count_line(void *ctx, int level, const char *line)
+{
+    (void)level;
+    cr_assert(strstr(line, "File too large") && strstr(line, path), "%s", line);
+    ++*(int *)ctx;
+}
+
+/* The recorder is who talks to the user: one line, whatever is put afterwards. */
+Test(trace_writer, error_is_said_in_one_line_by_the_recorder)
+{
+    um_recorder_t *recorder;
+    event_box_t box;
+    int lines = 0;
+    um_log_set(UM_LOG_WARN, count_line, &lines);
+    cr_assert_eq(um_recorder_open(path, &recorder), UM_OK);
+    um_sink_t sink = um_recorder_sink(recorder);
+    limit_file_size(200000);
+    for (uint64_t i = 0; i < 100000; i++) {
+        stream_event(&box, i);
+        sink.event(sink.ctx, &box.event);
+        sink.idle(sink.ctx);
+    }
+    cr_assert_eq(um_recorder_close(recorder), UM_ERR_IO);
+    um_recorder_free(recorder);
+    cr_assert_eq(lines, 1);
+    read_stream(UM_ERR_TRUNCATED, "trace was not closed");
 }
 
 Test(trace_writer, says_at_once_when_not_even_the_header_fits)
