@@ -3,6 +3,7 @@
  *
  * What an importer hands over, in this order:
  *   1. FACT, OPTION and DEVICE events:
+ *        umrt.version
  *        import.kind              um_import_kind_name
  *        import.file              base name of the file
  *        import.tool.version      of the tool that wrote it, where it says
@@ -48,7 +49,8 @@ um_status_t um_import_recognise(const char *path, um_import_kind_t *out, char *e
  * Reads the file, hands its events to fn in time order where the source has one (file order of the
  * nvprof text table, whose printed seconds are coarse). FACT and OPTION events come first.
  * UM_ERR_TRUNCATED and UM_ERR_FORMAT may come after events: what is whole has been delivered. Opens
- * the file for reading only and creates nothing beside it. Errors as um_import_recognise's, and
+ * the file for reading only and creates nothing beside it, but for SQLite's lock file where a write-ahead
+ * log is there. Errors as um_import_recognise's, and
  * UM_ERR_UNSUPPORTED for what is recognised but holds no trace (an nvprof summary, a .umt).
  */
 um_status_t um_import_file(const char *path, um_event_fn fn, void *ctx, char *error,

@@ -1,3 +1,4 @@
+#include "config.h"
 #include "trace/import_sink.h"
 
 #include <search.h>
@@ -118,6 +119,7 @@ void um_import_header(um_import_t *im, um_import_kind_t kind)
 {
     const char *slash = strrchr(im->path, '/');
 
+    um_import_fact(im, "umrt.version", PACKAGE_VERSION);
     um_import_fact(im, "import.kind", um_import_kind_name(kind));
     um_import_fact(im, "import.file", slash != NULL ? slash + 1 : im->path);
 }

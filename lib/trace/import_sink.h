@@ -43,7 +43,7 @@ void um_import_fact(um_import_t *im, const char *key, const char *value); /* "" 
 void um_import_fact_number(um_import_t *im, const char *key, uint64_t value);
 void um_import_option(um_import_t *im, const char *name, const char *value, const char *source);
 void um_import_loss(um_import_t *im, uint64_t count, const char *reason);
-/* import.kind and import.file. */
+/* umrt.version, import.kind and import.file. */
 void um_import_header(um_import_t *im, um_import_kind_t kind);
 
 /* Id of the kernel of that name; its KERNEL event goes out at the first call. 0 when out of memory. */

@@ -243,6 +243,7 @@ Test(import_nvprof_logs, facts_say_what_the_log_says)
     um_collected_t c;
 
     import_log(&c, logs[3]);
+    cr_expect_str_neq(um_collected_fact(&c, "umrt.version"), "");
     cr_expect_str_eq(um_collected_fact(&c, "import.kind"), "nvprof text");
     cr_expect_str_eq(um_collected_fact(&c, "import.file"), logs[3]);
     cr_expect_str_eq(um_collected_fact(&c, "process.pid"), "79029");
