@@ -151,7 +151,11 @@ static void um_kick_now(CUcontext context)
     const um_cuda_t *cuda = um_live.cuda;
     CUdeviceptr addr = 0;
     CUcontext back = NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
+    /* An allocation would end a capture that some other thread has under way. */
+    if (cuda->capture_mode)
+        cuda->capture_mode(&mode);
     if (kicked || !cuda->mem_alloc_managed || cuda->ctx_push(context) != CUDA_SUCCESS)
         return;
     um_activity_context();

@@ -918,6 +918,78 @@ Test(live, after_a_wait_the_page_tables_say_what_the_cpu_has, .timeout = 60)
                  "a region that is named twice is looked at once");
 }
 
+/* ---- modules ------------------------------------------------------------------------------- */
+
+static void module_event(CUpti_CallbackId id, const void *cubin, size_t bytes)
+{
+    static void (*call)(CUpti_CallbackDomain, CUpti_CallbackId, const void *);
+    CUpti_ModuleResourceData module = {.moduleId = 9, .cubinSize = bytes, .pCubin = cubin};
+    CUpti_ResourceData data = {.context = (CUcontext)0x101, .resourceDescriptor = &module};
+
+    *(void **)&call = CUPTI_SYMBOL("fake_cupti_call");
+    call(CUPTI_CB_DOMAIN_RESOURCE, id, &data);
+}
+
+static void scale(uint64_t handle, uint64_t to, uint64_t from)
+{
+    float factor = 2;
+    int n = 5;
+    void *args[] = {&to, &from, &factor, &n};
+    cuLaunchKernel_params params = {.f = (CUfunction)handle, .kernelParams = args};
+
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &params, "_Z5scaleIfEvPT_PKS0_S0_i");
+}
+
+/* Before 12.4 the driver cannot tell a kernel's parameters. */
+Test(live, an_old_drivers_layouts_come_from_the_loaded_module)
+{
+    char path[4096];
+    static char cubin[1 << 16];
+
+    snprintf(path, sizeof(path), "%s/tests/data/cubin/small_sm90.cubin", getenv("UM_SRCDIR"));
+    FILE *file = fopen(path, "rb");
+    cr_assert(file, "%s", path);
+    size_t bytes = fread(cubin, 1, sizeof(cubin), file);
+    fclose(file);
+    start(UM_MODE_RECORD);
+    um_cuda_t old = *um_live.cuda;
+    old.func_param = NULL;
+    old.kernel_param = NULL;
+    um_live.cuda = &old;
+    create_context();
+    alloc_managed(A, 1 << 20);
+    alloc_managed(B, 1 << 20);
+    scale(0x3000, A, B);
+    cr_assert_eq(event_of(UM_EV_KERNEL, 0)->u.kernel.layout_known, 0);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 0)->u.launch.n_args, 0, "never past a known count");
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 0)->u.launch.flags, UM_LAUNCH_ARGS_UNKNOWN);
+
+    module_event(CUPTI_CBID_RESOURCE_MODULE_LOADED, cubin, bytes);
+    scale(0x3100, A, B);
+    const um_ev_kernel_t *kernel = &event_of(UM_EV_KERNEL, 1)->u.kernel;
+    cr_assert_eq(kernel->n_params, 4);
+    cr_assert_eq(kernel->params[2].size_bytes, 4);
+    cr_assert_neq(kernel->module_hash, 0);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 1)->u.launch.n_args, 2);
+
+    /* The handle of an unloaded module comes back as another kernel. */
+    module_event(CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, NULL, 0);
+    scale(0x3100, A, B);
+    cr_assert_eq(count_of(UM_EV_KERNEL), 3);
+    cr_assert_neq(event_of(UM_EV_KERNEL, 2)->u.kernel.kernel, kernel->kernel);
+}
+
+Test(live, a_module_that_is_no_cubin_is_left_alone)
+{
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    module_event(CUPTI_CBID_RESOURCE_MODULE_LOADED, "garbage", 7);
+    module_event(CUPTI_CBID_RESOURCE_MODULE_LOADED, NULL, 1 << 30);
+    launch(0x1000, A, A, NULL);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 0)->u.launch.n_args, 2);
+}
+
 static um_status_t refused(int code, char *reason, size_t bytes)
 {
     open_fakes();
