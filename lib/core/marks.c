@@ -38,9 +38,11 @@ _Static_assert(offsetof(um_nvtx_attributes_t, message) == 40, "nvtxEventAttribut
  * may still be in use on another thread when it is destroyed. */
 typedef struct um_nvtx_string {
     char text[UM_NVTX_NAME];
+    struct um_nvtx_string *next; /* of all, so that they count as in use */
 } um_nvtx_string_t;
 
 static um_runtime_t *_Atomic listener;
+static um_nvtx_string_t *_Atomic kept_strings;
 static _Atomic uint64_t last_range; /* ids of START/END pairs */
 static _Thread_local int depth;
 
@@ -112,9 +114,13 @@ static void *keep(const char *text)
 {
     um_nvtx_string_t *kept = malloc(sizeof(*kept));
 
-    if (kept)
-        strncpy(kept->text, text ? text : "", sizeof(kept->text) - 1)[sizeof(kept->text) - 1] =
-            '\0';
+    if (!kept)
+        return NULL;
+    strncpy(kept->text, text ? text : "", sizeof(kept->text) - 1);
+    kept->text[sizeof(kept->text) - 1] = '\0';
+    kept->next = atomic_load(&kept_strings);
+    while (!atomic_compare_exchange_weak(&kept_strings, &kept->next, kept))
+        ;
     return kept;
 }
 
