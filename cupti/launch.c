@@ -11,6 +11,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define UM_MAX_PARAMS 256
 #define UM_MAX_ARGS   128 /* pointers told of one launch; the rest is dropped */
 
@@ -65,8 +68,9 @@ static const char *um_name_by_driver(uint64_t handle)
     return "";
 }
 
-/* Out of line, so that the launch path's frame stays small. */
-static __attribute__((noinline)) const um_kernel_t *um_launch_define(uint64_t handle,
+/* Out of line, so that the launch path's frame stays small. `real`: the handle is the driver's, which
+ * dereferences whatever it is asked about. */
+static __attribute__((noinline)) const um_kernel_t *um_launch_define(uint64_t handle, bool real,
                                                                      const char *symbol)
 {
     um_param_t by_driver[UM_MAX_PARAMS];
@@ -77,9 +81,9 @@ static __attribute__((noinline)) const um_kernel_t *um_launch_define(uint64_t ha
     um_event_t event = um_live_event(UM_EV_KERNEL); /* its time precedes that of any launch */
 
     um_cuda_own = true;
-    if (um_live.cuda->func_param || um_live.cuda->kernel_param)
+    if (real && (um_live.cuda->func_param || um_live.cuda->kernel_param))
         n = um_layout_by_driver(handle, by_driver);
-    if (!symbol)
+    if (real && !symbol)
         symbol = um_name_by_driver(handle);
     um_cuda_own = false;
     if (n < UM_MAX_PARAMS)
@@ -107,7 +111,16 @@ const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol)
 {
     const um_kernel_t *kernel = um_kernels_find(um_live.runtime->kernels, handle);
 
-    return kernel ? kernel : um_launch_define(handle, symbol);
+    return kernel ? kernel : um_launch_define(handle, true, symbol);
+}
+
+const um_kernel_t *um_launch_kernel_named(const char *name)
+{
+    /* Handles are aligned pointers: an odd one is nobody's. */
+    uint64_t handle = XXH3_64bits(name, strlen(name)) | 1;
+    const um_kernel_t *kernel = um_kernels_find(um_live.runtime->kernels, handle);
+
+    return kernel ? kernel : um_launch_define(handle, false, name);
 }
 
 /* ---- every launch ---------------------------------------------------------------------------- */

@@ -134,6 +134,8 @@ void um_on_launch_legacy(const CUpti_CallbackData *info, const um_call_t *call);
 /* The kernel behind a handle, defined (with KERNEL posted) if this is its first sight. symbol may be
  * NULL. NULL when memory is out. */
 const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol);
+/* The kernel of that name where no handle was seen; the driver is not asked about it. */
+const um_kernel_t *um_launch_kernel_named(const char *name);
 
 /* Whether any of the arguments is managed. The first such launch after a wait has the page tables
  * looked at, while recording. No lock. */

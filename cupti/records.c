@@ -11,9 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define UM_BUFFER_BYTES (512u << 10)
 #define UM_BUFFERS      192 /* 96 MiB at most: 0.2 s of the densest fault storm seen */
 #define UM_EXTENTS      64  /* of one region, in one look */
@@ -126,8 +123,7 @@ void um_records_launched(uint32_t correlation, uint32_t kernel)
                               (uint64_t)correlation << 32 | kernel, memory_order_relaxed);
 }
 
-/* A kernel of a graph, or one older than the table: by name. Its definition has a handle that no
- * launch can have. */
+/* A kernel of a graph, or one older than the table: by name. */
 static uint32_t um_kernel_of(uint32_t correlation, const char *name)
 {
     uint64_t entry = um_launched[correlation % UM_LAUNCHED];
@@ -136,7 +132,7 @@ static uint32_t um_kernel_of(uint32_t correlation, const char *name)
         return (uint32_t)entry;
     if (!name)
         return 0;
-    const um_kernel_t *kernel = um_launch_kernel(XXH3_64bits(name, strlen(name)) | 1, name);
+    const um_kernel_t *kernel = um_launch_kernel_named(name);
     return kernel ? kernel->id : 0;
 }
 

@@ -3,6 +3,7 @@
  * it was told of with fake_cuda_memory are the only ones that it knows.
  */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cuda.h>
@@ -205,8 +206,16 @@ static CUresult param_info(size_t index, size_t *offset, size_t *bytes)
     return CUDA_SUCCESS;
 }
 
+/* The real driver dereferences whatever it is asked about. */
+static void known(const void *handle)
+{
+    if ((uintptr_t)handle >> 32)
+        abort();
+}
+
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes)
 {
+    known(function);
     if ((uintptr_t)function >= 0x10000)
         return CUDA_ERROR_INVALID_HANDLE;
     return param_info(index, offset, bytes);
@@ -214,6 +223,7 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, s
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *bytes)
 {
+    known(kernel);
     if ((uintptr_t)kernel < 0x10000)
         return CUDA_ERROR_INVALID_HANDLE;
     return param_info(index, offset, bytes);
@@ -221,7 +231,7 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, siz
 
 CUresult cuFuncGetName(const char **name, CUfunction function)
 {
-    (void)function;
+    known(function);
     *name = "node_kernel";
     return CUDA_SUCCESS;
 }
