@@ -17,8 +17,6 @@
 #define UM_CONFIG_FILE_MAX (1u << 20) /* a longer file is not a configuration */
 #define UM_GIB             (UINT64_C(1) << 30)
 
-extern char **environ;
-
 #define UM_AT(field) offsetof(um_settings_t, field)
 /* clang-format off */
 const um_option_t um_option_table[] = {

@@ -139,6 +139,7 @@ static int64_t um_info_params(const unsigned char *at, size_t bytes, um_param_t 
             uint32_t ordinal = um_u16(at + 8);
             uint32_t sizes = um_u32(at + 12);
 
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): set for all below max */
             if (ordinal >= max || params[ordinal].flags == 0)
                 return -1;
             params[ordinal] = (um_param_t){

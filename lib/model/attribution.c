@@ -162,7 +162,7 @@ static void decide(um_attribution_t *a, const um_event_t *event)
             best_fit = fit;
             best_takes = taken;
             who.candidates = 1;
-        } else if (rank == best_rank) {
+        } else if (best != NULL && rank == best_rank) {
             who.candidates++;
             if (span->start_ns >= best->start_ns)
                 best = span;
@@ -244,7 +244,7 @@ static void prune(um_attribution_t *a, uint64_t now)
 
 static void activate(um_attribution_t *a, const um_span_t *span)
 {
-    uint32_t slot = a->n_active;
+    uint32_t slot;
 
     if (a->n_active >= ACTIVE_MAX / 2)
         prune(a, span->start_ns);

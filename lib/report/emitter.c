@@ -402,7 +402,7 @@ static size_t fit(const um_emitter_t *e, size_t width[COLUMNS_MAX])
 
 void um_emitter_table_end(um_emitter_t *e, uint64_t more)
 {
-    size_t width[COLUMNS_MAX], last;
+    size_t width[COLUMNS_MAX] = {0}, last;
 
     if (e->root) {
         um_emitter_end(e);

@@ -92,7 +92,7 @@ void um_arrays_pair(um_arrays_t *arrays)
         if (at < arrays->n && arrays->array[at].name[0] == '\0')
             strcpy(arrays->array[at].name, arrays->name[i].text);
     }
-    for (size_t i = 0; i < arrays->n; i++)
+    for (size_t i = 0; arrays->array != NULL && i < arrays->n; i++)
         if (arrays->array[i].name[0] == '\0')
             snprintf(arrays->array[i].name, UM_ARRAY_NAME, "data %llu",
                      (unsigned long long)arrays->array[i].number);
