@@ -35,18 +35,18 @@ extern "C" {
 /* Result of every umrt function that can fail: UM_OK or a negative code. */
 typedef enum um_status {
     UM_OK = 0,
-    UM_ERR_INVALID = -1,      /* an argument is outside what the function documents */
-    UM_ERR_NO_MEMORY = -2,    /* an allocation failed */
-    UM_ERR_IO = -3,           /* the system refused to open, read or write; errno says why */
-    UM_ERR_FORMAT = -4,       /* the input is not what its name or magic says, or is damaged */
-    UM_ERR_TRUNCATED = -5,    /* the input ends inside a block; all whole blocks were delivered */
-    UM_ERR_VERSION = -6,      /* the input needs a newer reader */
-    UM_ERR_UNSUPPORTED = -7,  /* this machine, driver or build cannot do it */
-    UM_ERR_BUSY = -8,         /* somebody else holds what is needed (a CUPTI subscriber, say) */
-    UM_ERR_NOT_FOUND = -9,    /* there is no such thing */
-    UM_ERR_FULL = -10,        /* a fixed capacity is used up */
-    UM_ERR_STATE = -11,       /* called at the wrong time (before init, after shutdown) */
-    UM_STATUS_COUNT = 12      /* number of codes; not a status */
+    UM_ERR_INVALID = -1,     /* an argument is outside what the function documents */
+    UM_ERR_NO_MEMORY = -2,   /* an allocation failed */
+    UM_ERR_IO = -3,          /* the system refused to open, read or write; errno says why */
+    UM_ERR_FORMAT = -4,      /* the input is not what its name or magic says, or is damaged */
+    UM_ERR_TRUNCATED = -5,   /* the input ends inside a block; all whole blocks were delivered */
+    UM_ERR_VERSION = -6,     /* the input needs a newer reader */
+    UM_ERR_UNSUPPORTED = -7, /* this machine, driver or build cannot do it */
+    UM_ERR_BUSY = -8,        /* somebody else holds what is needed (a CUPTI subscriber, say) */
+    UM_ERR_NOT_FOUND = -9,   /* there is no such thing */
+    UM_ERR_FULL = -10,       /* a fixed capacity is used up */
+    UM_ERR_STATE = -11,      /* called at the wrong time (before init, after shutdown) */
+    UM_STATUS_COUNT = 12     /* number of codes; not a status */
 } um_status_t;
 
 /* One lower-case phrase for a status; a static string, never NULL, "unknown status" for others. */
@@ -56,9 +56,9 @@ UM_API const char *um_status_string(um_status_t status);
 #define UM_DEVICE_NONE ((int32_t)-2) /* not said by the source */
 
 /* Sizes that the driver's rules are made of (FIELD: nvidia-uvm 595.45.04). */
-#define UM_PAGE_BYTES 4096u
+#define UM_PAGE_BYTES     4096u
 #define UM_BIG_PAGE_BYTES 65536u
-#define UM_BLOCK_BYTES 2097152u /* the driver moves and evicts by 2 MiB blocks */
+#define UM_BLOCK_BYTES    2097152u /* the driver moves and evicts by 2 MiB blocks */
 
 /*
  * The kinds of event. The numbers are the trace format's: never reuse or renumber one; add at the
@@ -90,7 +90,7 @@ typedef enum um_event_type {
     UM_EV_HINT = 22,        /* a prefetch or advice: who, why, what became of it */
     UM_EV_MARK = 23,        /* NVTX range or um_phase_*: named time of the program */
     UM_EV_RESIDENCY = 24,   /* what the CPU page tables said about a range */
-    UM_EV_ACCESS = 25,      /* a true access: simulator and deep recording only, never for advisors */
+    UM_EV_ACCESS = 25, /* a true access: simulator and deep recording only, never for advisors */
     UM_EV_TYPE_COUNT = 26
 } um_event_type_t;
 
@@ -131,25 +131,25 @@ typedef struct um_ev_fact {
 
 /* DEVICE: one visible GPU. */
 typedef struct um_ev_device {
-    int32_t device;           /* CUDA ordinal */
-    uint32_t cc_major;        /* compute capability */
+    int32_t device;    /* CUDA ordinal */
+    uint32_t cc_major; /* compute capability */
     uint32_t cc_minor;
     uint32_t sm_count;
-    uint64_t memory_bytes;    /* cuDeviceTotalMem */
-    uint32_t attributes;      /* um_device_attribute_t bits */
-    const char *name;         /* "NVIDIA H200" */
-    const char *uuid;         /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
-    const char *pci;          /* "0000:19:00.0" */
+    uint64_t memory_bytes; /* cuDeviceTotalMem */
+    uint32_t attributes;   /* um_device_attribute_t bits */
+    const char *name;      /* "NVIDIA H200" */
+    const char *uuid;      /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
+    const char *pci;       /* "0000:19:00.0" */
 } um_ev_device_t;
 
 typedef enum um_device_attribute {
-    UM_DEVICE_MANAGED = 1 << 0,               /* CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY */
-    UM_DEVICE_CONCURRENT_MANAGED = 1 << 1,    /* ..._CONCURRENT_MANAGED_ACCESS */
-    UM_DEVICE_PAGEABLE = 1 << 2,              /* ..._PAGEABLE_MEMORY_ACCESS */
-    UM_DEVICE_HOST_PAGE_TABLES = 1 << 3,      /* ..._PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES */
-    UM_DEVICE_DIRECT_HOST_ACCESS = 1 << 4,    /* ..._DIRECT_MANAGED_MEM_ACCESS_FROM_HOST */
-    UM_DEVICE_INTEGRATED = 1 << 5,            /* ..._INTEGRATED */
-    UM_DEVICE_POOLS = 1 << 6                  /* ..._MEMORY_POOLS_SUPPORTED */
+    UM_DEVICE_MANAGED = 1 << 0,            /* CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY */
+    UM_DEVICE_CONCURRENT_MANAGED = 1 << 1, /* ..._CONCURRENT_MANAGED_ACCESS */
+    UM_DEVICE_PAGEABLE = 1 << 2,           /* ..._PAGEABLE_MEMORY_ACCESS */
+    UM_DEVICE_HOST_PAGE_TABLES = 1 << 3,   /* ..._PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES */
+    UM_DEVICE_DIRECT_HOST_ACCESS = 1 << 4, /* ..._DIRECT_MANAGED_MEM_ACCESS_FROM_HOST */
+    UM_DEVICE_INTEGRATED = 1 << 5,         /* ..._INTEGRATED */
+    UM_DEVICE_POOLS = 1 << 6               /* ..._MEMORY_POOLS_SUPPORTED */
 } um_device_attribute_t;
 
 /* OPTION: one switch in force, also foreign tools' ("nvprof.unified-memory-profiling"). */
@@ -186,13 +186,14 @@ typedef struct um_ev_call_site {
 } um_ev_call_site_t;
 
 typedef struct um_ev_region_alloc {
-    uint32_t region;    /* id, 1 and up, never used twice in a trace, in order of allocation */
-    uint32_t family;    /* um_family_t */
-    uint64_t addr;      /* start, as the device sees it */
-    uint64_t bytes;     /* as asked for */
-    uint64_t host_addr; /* start as the CPU sees it, for REGISTERED/MAPPED where it differs; else 0 */
-    int32_t device;     /* whose memory, UM_DEVICE_HOST for host families, NONE for managed */
-    uint32_t flags;     /* um_region_flag_t bits */
+    uint32_t region; /* id, 1 and up, never used twice in a trace, in order of allocation */
+    uint32_t family; /* um_family_t */
+    uint64_t addr;   /* start, as the device sees it */
+    uint64_t bytes;  /* as asked for */
+    uint64_t
+        host_addr;  /* start as the CPU sees it, for REGISTERED/MAPPED where it differs; else 0 */
+    int32_t device; /* whose memory, UM_DEVICE_HOST for host families, NONE for managed */
+    uint32_t flags; /* um_region_flag_t bits */
     uint64_t call_site;
     uint64_t stream; /* stream-ordered allocations: the stream handle; else 0 */
 } um_ev_region_alloc_t;
@@ -210,8 +211,9 @@ typedef struct um_ev_region_label {
 } um_ev_region_label_t;
 
 typedef enum um_param_flag {
-    UM_PARAM_CONST_POINTER = 1 << 0, /* pointer to const in the mangled name: no writes through it */
-    UM_PARAM_POINTER = 1 << 1        /* pointer in the mangled name */
+    UM_PARAM_CONST_POINTER =
+        1 << 0,               /* pointer to const in the mangled name: no writes through it */
+    UM_PARAM_POINTER = 1 << 1 /* pointer in the mangled name */
 } um_param_flag_t;
 
 typedef struct um_param {
@@ -239,9 +241,9 @@ typedef struct um_arg {
 
 typedef enum um_launch_flag {
     UM_LAUNCH_COOPERATIVE = 1 << 0,
-    UM_LAUNCH_GRAPH = 1 << 1,    /* a whole graph; kernel = 0, args = union of its nodes' */
-    UM_LAUNCH_CAPTURED = 1 << 2, /* put into a graph being captured: does not run now */
-    UM_LAUNCH_EXTRA = 1 << 3,    /* parameters came as an `extra` buffer */
+    UM_LAUNCH_GRAPH = 1 << 1,       /* a whole graph; kernel = 0, args = union of its nodes' */
+    UM_LAUNCH_CAPTURED = 1 << 2,    /* put into a graph being captured: does not run now */
+    UM_LAUNCH_EXTRA = 1 << 3,       /* parameters came as an `extra` buffer */
     UM_LAUNCH_ARGS_UNKNOWN = 1 << 4 /* layout unknown: args are incomplete */
 } um_launch_flag_t;
 
@@ -300,9 +302,9 @@ typedef struct um_ev_cpu_fault {
 
 typedef enum um_migrate_cause {
     UM_CAUSE_UNKNOWN = 0,
-    UM_CAUSE_USER = 1,     /* cudaMemPrefetchAsync and friends: the program's or ours */
+    UM_CAUSE_USER = 1,      /* cudaMemPrefetchAsync and friends: the program's or ours */
     UM_CAUSE_COHERENCE = 2, /* a fault */
-    UM_CAUSE_PREFETCH = 3, /* the driver's own tree prefetch */
+    UM_CAUSE_PREFETCH = 3,  /* the driver's own tree prefetch */
     UM_CAUSE_EVICTION = 4,
     UM_CAUSE_ACCESS_COUNTERS = 5
 } um_migrate_cause_t;
@@ -345,8 +347,8 @@ typedef enum um_remote_map_cause {
 typedef struct um_ev_remote_map {
     uint64_t addr;
     uint64_t bytes;
-    int32_t src; /* where the data is */
-    int32_t dst; /* who maps it */
+    int32_t src;    /* where the data is */
+    int32_t dst;    /* who maps it */
     uint32_t cause; /* um_remote_map_cause_t */
     uint32_t region;
 } um_ev_remote_map_t;
@@ -405,9 +407,9 @@ typedef enum um_sync_kind {
 
 /* SYNC: two events, the enter one first, joined by `sync`. */
 typedef struct um_ev_sync {
-    uint32_t sync;  /* id of the pair (the call's correlation id) */
-    uint32_t kind;  /* um_sync_kind_t */
-    uint32_t exit;  /* 0 = the CPU enters the wait, 1 = it leaves */
+    uint32_t sync; /* id of the pair (the call's correlation id) */
+    uint32_t kind; /* um_sync_kind_t */
+    uint32_t exit; /* 0 = the CPU enters the wait, 1 = it leaves */
     uint32_t context;
     uint64_t stream; /* or event handle for UM_SYNC_EVENT */
 } um_ev_sync_t;
@@ -451,7 +453,7 @@ typedef struct um_ev_hint {
     uint32_t result; /* um_hint_result_t */
     uint64_t addr;
     uint64_t bytes;
-    int32_t device;       /* target */
+    int32_t device; /* target */
     uint32_t region;
     uint32_t correlation; /* the launch it was made for, 0 = none */
     int32_t error;        /* CUresult when FAILED, else 0 */

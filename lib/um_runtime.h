@@ -29,7 +29,7 @@ typedef void (*um_log_fn)(void *ctx, int level, const char *line); /* level: 0 e
 
 /* Zero-initialise, set `size`, then what you want to change. */
 typedef struct um_config {
-    size_t size;            /* sizeof(um_config_t): lets the struct grow */
+    size_t size; /* sizeof(um_config_t): lets the struct grow */
     um_mode_t mode;
     const char *trace_path; /* RECORD: file name pattern, NULL = UMRT_OUT or the default */
     um_log_fn log;          /* NULL = stderr */
@@ -38,9 +38,9 @@ typedef struct um_config {
 
 /* What um_runtime_init made of it; all of these are fine to go on with. */
 typedef enum um_runtime_state {
-    UM_RUNTIME_NONE = 0,     /* not initialised */
-    UM_RUNTIME_INERT = 1,    /* off, or impossible here: does nothing */
-    UM_RUNTIME_OBSERVE = 2,  /* watches only */
+    UM_RUNTIME_NONE = 0,    /* not initialised */
+    UM_RUNTIME_INERT = 1,   /* off, or impossible here: does nothing */
+    UM_RUNTIME_OBSERVE = 2, /* watches only */
     UM_RUNTIME_RECORD = 3,
     UM_RUNTIME_HINT = 4
 } um_runtime_state_t;

@@ -7,7 +7,7 @@
 files() {
     cd "$1" || return 1
     git ls-files -z 2>/dev/null | grep -qz . && { git ls-files -z; return; }
-    find advisors bench cupti examples lib tests tools m4/um_*.m4 *.am *.ac *.in quickstart -type f \
+    find advisors bench cupti examples lib tests tools m4/um_*.m4 ./*.am ./*.ac ./*.in quickstart -type f \
         ! -name Makefile.in -print0 2>/dev/null
 }
 
