@@ -110,28 +110,41 @@ struct um_regions {
 #define UM_GET(field)        atomic_load_explicit(&(field), memory_order_acquire)
 #define UM_PUT(field, value) atomic_store_explicit(&(field), (value), memory_order_release)
 
-static void um_record_read(const um_record_t *record, um_region_t *out)
-{
-    out->id = UM_GET(record->id);
-    out->addr = UM_GET(record->addr);
-    out->bytes = UM_GET(record->bytes);
-    out->call_site = UM_GET(record->call_site);
-    out->alloc_ns = UM_GET(record->alloc_ns);
-    out->family = UM_GET(record->family);
-    out->flags = UM_GET(record->flags);
-    out->device = (int32_t)UM_GET(record->device);
-    out->generation = UM_GET(record->generation);
-}
-
-/* A consistent copy, or false when a writer was at it. */
-static bool um_record_copy(const um_record_t *record, um_region_t *out)
+/*
+ * A consistent copy of the record if it holds addr (and, unless want is 0, has that id), or false when
+ * it does not or a writer was at it.
+ * Everything is loaded, then compared, then stored: through a copy on the stack the store of single
+ * fields and the load of the whole would wait for each other.
+ */
+static inline __attribute__((always_inline)) bool
+um_record_copy(const um_record_t *record, uint64_t addr, uint32_t want, um_region_t *out)
 {
     uint32_t before = UM_GET(record->sequence);
+    uint64_t start = UM_GET(record->addr), bytes = UM_GET(record->bytes);
+    uint64_t call_site = UM_GET(record->call_site), alloc_ns = UM_GET(record->alloc_ns);
+    uint32_t id = UM_GET(record->id), family = UM_GET(record->family);
+    uint32_t flags = UM_GET(record->flags), device = UM_GET(record->device);
+    uint32_t generation = UM_GET(record->generation);
 
-    if (before & 1)
+    if ((before & 1) != 0 || addr - start >= bytes || (want != 0 && id != want) ||
+        atomic_load_explicit(&record->sequence, memory_order_relaxed) != before)
         return false;
-    um_record_read(record, out);
-    return atomic_load_explicit(&record->sequence, memory_order_relaxed) == before;
+    out->id = id;
+    out->family = family;
+    out->addr = start;
+    out->bytes = bytes;
+    out->device = (int32_t)device;
+    out->flags = flags;
+    out->call_site = call_site;
+    out->alloc_ns = alloc_ns;
+    out->generation = generation;
+    return true;
+}
+
+/* Writers only: nobody else changes it. */
+static void um_record_read(const um_record_t *record, um_region_t *out)
+{
+    um_record_copy(record, UM_GET(record->addr), 0, out);
 }
 
 static void um_record_write(um_record_t *record, const um_region_t *region)
@@ -229,15 +242,15 @@ restart:
     link = UM_GET(t->bucket[bucket]);
     while ((link & 1) == 0) {
         const um_record_t *record = (const um_record_t *)link;
-        um_region_t copy;
+        uint32_t there = link != 0 ? UM_GET(record->id) : 0;
 
-        /* dead, changing, or of another chain: it left this one after the link to it was read */
-        if (link == 0 || !um_record_copy(record, &copy) || copy.id == 0 ||
-            copy.id % UM_ID_BUCKETS != bucket)
+        /* dead or of another chain: it left this one after the link to it was read */
+        if (there == 0 || there % UM_ID_BUCKETS != bucket)
             goto restart;
-        if (copy.id == id) {
-            *out = copy;
-            return true;
+        if (there == id) {
+            if (um_record_copy(record, UM_GET(record->addr), id, out))
+                return true;
+            goto restart;
         }
         link = UM_GET(record->next);
     }
@@ -480,12 +493,9 @@ static bool um_find_wide(const um_regions_t *t, uint64_t addr, um_region_t *out)
 
         for (uint32_t i = 0; i < n && i < 1u << array->class; i++) {
             const um_record_t *record = um_entry_record(um_array_get(array, i));
-            um_region_t copy;
 
-            if (record != NULL && um_record_copy(record, &copy) && addr - copy.addr < copy.bytes) {
-                *out = copy;
+            if (record != NULL && um_record_copy(record, addr, 0, out))
                 return true;
-            }
         }
         if (UM_GET(t->wide) == word)
             return false;
@@ -503,14 +513,8 @@ bool um_regions_find(const um_regions_t *t, uint64_t addr, um_region_t *out)
         const um_record_t *record =
             array != NULL ? um_array_find(array, um_slot_class(word), start) : um_slot_record(word);
 
-        if (record != NULL) {
-            um_region_t copy;
-
-            if (um_record_copy(record, &copy) && addr - copy.addr < copy.bytes) {
-                *out = copy;
-                return true;
-            }
-        }
+        if (record != NULL && um_record_copy(record, addr, 0, out))
+            return true;
         if (UM_GET(*slot) == word)
             break;
     }

@@ -9,6 +9,13 @@
 static unsigned char *image;
 static size_t image_bytes;
 
+static void drop(void)
+{
+    free(image);
+}
+
+TestSuite(cubin, .fini = drop);
+
 static void load(const char *name)
 {
     const char *root = getenv("UM_SRCDIR");
@@ -18,6 +25,7 @@ static void load(const char *name)
     snprintf(path, sizeof path, "%s/tests/data/cubin/%s", root ? root : "..", name);
     file = fopen(path, "rb");
     cr_assert_not_null(file, "%s", path);
+    free(image);
     image = malloc(1 << 16);
     image_bytes = fread(image, 1, 1 << 16, file);
     fclose(file);

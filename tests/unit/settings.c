@@ -1,6 +1,7 @@
 #include "core/config.h"
 
 #include "core/log.h"
+#include "um_advisor.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -254,4 +255,23 @@ Test(settings, variables_are_upper_case_with_underscores)
     cr_assert_str_eq(name, "UMRT_PIECE_BYTES");
     um_option_variable("piece-bytes", cut, sizeof cut);
     cr_assert_str_eq(cut, "UMRT_PI");
+}
+
+Test(settings, know_the_advisors_variables)
+{
+    const um_advisor_option_t *option = NULL;
+    char name[128], variable[128];
+
+    for (const um_advisor_ops_t *const *ops = um_advisor_table; *ops != NULL; ops++) {
+        option = (*ops)->options;
+        if (option == NULL || option->name == NULL)
+            continue;
+        snprintf(name, sizeof name, "%s-%s", (*ops)->name, option->name);
+        um_option_variable(name, variable, sizeof variable);
+        for (char *c = variable; *c != '\0'; c++)
+            *c = *c == '-' ? '_' : *c;
+        setenv(variable, "1", 1);
+    }
+    load();
+    cr_assert_str_eq(said, "");
 }
