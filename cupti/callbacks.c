@@ -4,7 +4,7 @@
  * The table gives for each call its handler and where its parameters are. CUPTI hands parameters over
  * as a struct in argument order, whose layout never changes under one id; UM_W takes the places from
  * the headers, so the compiler checks them. Calls newer than CUDA 11.8 are listed by number and word,
- * and checked in tests/unit/cupti_calls.c where the headers have them.
+ * and checked in tests/unit/cupti_driver.c where the headers have them.
  */
 #include "executor.h"
 #include "live.h"
