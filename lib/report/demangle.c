@@ -40,7 +40,7 @@ char *um_demangle_short(const char *name)
         return NULL;
     /* Up to the parameter list or, before it, the template arguments of the last component. */
     for (end = 0; full[end]; end++) {
-        if (full[end] == '(' && !depth && strncmp(full + end, "(anonymous", 10))
+        if (full[end] == '(' && !depth && strncmp(full + end, "(anonymous", 10) != 0)
             break;
         if (full[end] == '(' && !strncmp(full + end, "(anonymous", 10))
             end += strcspn(full + end, ")");
@@ -59,7 +59,7 @@ char *um_demangle_short(const char *name)
             depth++;
         else if (full[i] == '>' && depth)
             depth--;
-        else if (full[i] == ' ' && !depth && strncmp(full + i, " namespace)", 11))
+        else if (full[i] == ' ' && !depth && strncmp(full + i, " namespace)", 11) != 0)
             begin = i + 1;
     }
     memmove(full, full + begin, end - begin + 1);

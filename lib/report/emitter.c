@@ -357,7 +357,7 @@ static bool shown(const um_emitter_t *e, size_t column)
     const um_column_t *of = &e->columns[column];
 
     for (size_t r = 0; of->title && of->hide && r < e->n_rows; r++) {
-        if (strcmp(cell(e, r, column), of->hide))
+        if (strcmp(cell(e, r, column), of->hide) != 0)
             return true;
     }
     return of->title && !of->hide;

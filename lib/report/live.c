@@ -80,7 +80,7 @@ um_page_t *um_regions_stat_page(um_regions_stat_t *stat, um_live_t *live, uint64
     if (!live->blocks) {
         if (um_live_blocks(live) > BLOCK_TABLE_MAX)
             return NULL;
-        live->blocks = calloc(um_live_blocks(live), sizeof(*live->blocks));
+        live->blocks = calloc(um_live_blocks(live), sizeof(um_block_pages_t *));
         if (!live->blocks)
             return NULL;
     }

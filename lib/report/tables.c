@@ -15,12 +15,17 @@ static uint32_t *order(size_t n, uint64_t (*weight)(const void *ctx, uint32_t i)
     } *keys = malloc((n + 1) * sizeof(*keys)), swap;
     uint32_t *result = malloc((n + 1) * sizeof(*result));
 
-    for (size_t i = 0; keys && i < n; i++) {
+    if (!keys || !result) {
+        free(keys);
+        free(result);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
         keys[i].weight = weight(ctx, (uint32_t)i);
         keys[i].i = (uint32_t)i;
     }
     /* Heap sort: (weight, index) pairs are distinct, so the order is one only. */
-    for (size_t start = n / 2, end = n; keys && result && end > 1;) {
+    for (size_t start = n / 2, end = n; end > 1;) {
         size_t root;
 
         if (start) {
@@ -44,7 +49,7 @@ static uint32_t *order(size_t n, uint64_t (*weight)(const void *ctx, uint32_t i)
         }
 #undef AFTER
     }
-    for (size_t i = 0; keys && result && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         result[i] = keys[i].i;
     free(keys);
     return result;
@@ -388,7 +393,7 @@ static void map_text(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t
         map_row(options, grid, row, used, width, line);
         for (last = row + 1; last < grid->rows; last++) {
             map_row(options, grid, last, used, width, next);
-            if (strcmp(line, next))
+            if (strcmp(line, next) != 0)
                 break;
         }
         if (row_empty(grid, row, used))
