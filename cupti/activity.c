@@ -108,6 +108,11 @@ static void um_drain_wake_up(void)
     pthread_mutex_unlock(&um_drain_lock);
 }
 
+bool um_activity_has_managed(void)
+{
+    return um_busy;
+}
+
 void um_activity_managed(void)
 {
     int off = UM_OFF;

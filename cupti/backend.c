@@ -71,6 +71,7 @@ static um_status_t um_attach(um_runtime_t *runtime, char *reason, size_t reason_
     um_callsite_prepare();
     um_probe_versions(um_post_fact, NULL);
     /* Before the first callback can come: they look at what this sets up. */
+    um_launch_init();
     if ((status = um_activity_init()) != UM_OK ||
         (status = um_callbacks_subscribe(reason, reason_bytes)) != UM_OK) {
         um_activity_stop();

@@ -68,6 +68,28 @@ static const char *um_name_by_driver(uint64_t handle)
     return "";
 }
 
+/* Once a kernel, before any launch of it can be told. */
+static void um_launch_new_kernel(void *ctx, const um_kernel_t *kernel)
+{
+    um_event_t event = um_live_event(UM_EV_KERNEL);
+
+    (void)ctx;
+    event.u.kernel = (um_ev_kernel_t){
+        .kernel = kernel->id,
+        .module_hash = kernel->module_hash,
+        .name = kernel->name,
+        .n_params = kernel->n_params,
+        .layout_known = kernel->layout_known,
+        .params = kernel->params,
+    };
+    um_live_post(&event, false);
+}
+
+void um_launch_init(void)
+{
+    um_kernels_on_new(um_live.runtime->kernels, um_launch_new_kernel, NULL);
+}
+
 /* Out of line, so that the launch path's frame stays small. `real`: the handle is the driver's, which
  * dereferences whatever it is asked about. */
 static __attribute__((noinline)) const um_kernel_t *um_launch_define(uint64_t handle, bool real,
@@ -78,7 +100,6 @@ static __attribute__((noinline)) const um_kernel_t *um_launch_define(uint64_t ha
     uint32_t n = UM_MAX_PARAMS, n_seen = 0;
     uint64_t module_hash = 0;
     const um_kernel_t *kernel = NULL;
-    um_event_t event = um_live_event(UM_EV_KERNEL); /* its time precedes that of any launch */
 
     um_cuda_own = true;
     if (real && (um_live.cuda->func_param || um_live.cuda->kernel_param))
@@ -95,15 +116,6 @@ static __attribute__((noinline)) const um_kernel_t *um_launch_define(uint64_t ha
     if (um_kernels_define(um_live.runtime->kernels, handle, symbol, module_hash, params,
                           params ? n : 0, &kernel) != UM_OK)
         return NULL;
-    event.u.kernel = (um_ev_kernel_t){
-        .kernel = kernel->id,
-        .module_hash = kernel->module_hash,
-        .name = kernel->name,
-        .n_params = kernel->n_params,
-        .layout_known = kernel->layout_known,
-        .params = kernel->params,
-    };
-    um_live_post(&event, false);
     return kernel;
 }
 
@@ -260,7 +272,9 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
     const um_kernel_t *kernel = NULL;
 
     atomic_fetch_add_explicit(&runtime->launches, 1, memory_order_relaxed);
-    if (!managed && !um_live.record && !um_live.late)
+    /* A trace, too, begins with the first managed memory: what comes before cannot fault. */
+    bool recording = um_live.record && um_activity_has_managed();
+    if (!managed && !recording && !um_live.late)
         return;
     kernel = um_launch_kernel(launch->handle, info->symbolName);
     if (um_live.late && kernel && kernel->layout_known && launch->params &&
@@ -268,7 +282,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
         um_discover_args(kernel, launch->params);
         managed = um_live_managed();
     }
-    if (!managed && !um_live.record)
+    if (!managed && !recording)
         return;
     /* Arguments are worth their time only where some can be managed. */
     if (!kernel || !managed)
@@ -278,7 +292,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
     managed = n && um_launch_touches_managed(args, n);
     if (managed)
         atomic_fetch_add_explicit(&runtime->launches_managed, 1, memory_order_relaxed);
-    else if (!um_live.record)
+    else if (!recording)
         return;
     if (um_is_captured(call, launch->stream))
         launch->flags |= UM_LAUNCH_CAPTURED;
@@ -298,7 +312,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
         .args = args,
     };
     um_cuda_context_is(info->contextUid, info->context);
-    if (kernel && um_live.record)
+    if (kernel && recording)
         um_records_launched(info->correlationId, kernel->id);
     um_live_post(&event, managed && runtime->hinting);
 }

@@ -131,6 +131,7 @@ void um_on_launch(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_launch_ex(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_launch_multi(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_launch_legacy(const CUpti_CallbackData *info, const um_call_t *call);
+void um_launch_init(void); /* before the first launch */
 /* The kernel behind a handle, defined (with KERNEL posted) if this is its first sight. symbol may be
  * NULL. NULL when memory is out. */
 const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol);
@@ -165,7 +166,8 @@ void um_arena_grow_ahead(void);
 /* activity.c */
 um_status_t um_activity_init(void); /* starts the drain thread, asleep */
 void um_activity_context(void); /* a context exists: unified-memory records can be switched on */
-void um_activity_managed(void); /* managed memory exists: drain, and record kernel times */
+bool um_activity_has_managed(void); /* has any managed memory been seen while recording */
+void um_activity_managed(void);     /* managed memory exists: drain, and record kernel times */
 /* Regions are there that CUPTI does not know, and it delivers nothing until it sees a managed
  * allocation: the drain thread makes a small one. context NULL = the next one seen in a callback. */
 void um_activity_kick(CUcontext context);

@@ -11,7 +11,8 @@ libumcore_la_LIBADD = $(UM_ZSTD_LIBS) -lpthread -ldl
 lib_LTLIBRARIES += libumrt.la
 libumrt_la_SOURCES =
 libumrt_la_LIBADD = libumcore.la
-libumrt_la_LDFLAGS = -shared -version-info 0:0:0 $(UM_HIDE_LDFLAGS) $(UM_NO_UNDEFINED) $(AM_LDFLAGS)
+# nodelete: CUPTI and the driver hold our callbacks, whatever the program closes.
+libumrt_la_LDFLAGS = -shared -version-info 0:0:0 -Wl,-z,nodelete $(UM_HIDE_LDFLAGS) $(UM_NO_UNDEFINED) $(AM_LDFLAGS)
 
 # What only the umrt command needs: importers (SQLite) and report (jansson).
 noinst_LTLIBRARIES += libumtool.la

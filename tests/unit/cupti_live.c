@@ -313,6 +313,20 @@ Test(live, a_program_without_managed_memory_pays_for_nothing)
     cr_assert_eq(CUPTI_INT("fake_cupti_flushes"), 0);
 }
 
+Test(live, launches_are_recorded_from_the_first_managed_region_on)
+{
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_device(D, 1 << 20);
+    launch(0x1000, D, D, NULL);
+    cr_assert_eq(count_of(UM_EV_LAUNCH), 0);
+    cr_assert_eq(runtime.launches, 1);
+    alloc_managed(A, 1 << 20);
+    launch(0x1000, D, D, NULL);
+    cr_assert_eq(count_of(UM_EV_LAUNCH), 1);
+    cr_assert_eq(count_of(UM_EV_KERNEL), 1);
+}
+
 Test(live, only_launches_with_managed_arguments_reach_the_hint_loop)
 {
     start(UM_MODE_HINT);
