@@ -2,9 +2,10 @@
 check_PROGRAMS += tests/unit/note tests/unit/say
 tests_unit_note_SOURCES = tests/unit/note.c
 tests_unit_say_SOURCES = tests/unit/say.c tools/say.c
+tests_unit_say_LDADD = libumtool.la $(LDADD)
 
 dist_check_SCRIPTS += tests/cli/usage.sh tests/cli/launch.sh tests/cli/record.sh tests/cli/info.sh \
-	tests/cli/bad_input.sh tests/cli/completion.sh
+	tests/cli/bad_input.sh tests/cli/completion.sh tests/cli/terminal.sh
 
 # Helpers of the scripts, not tests themselves.
 EXTRA_DIST += tests/cli/tap.sh tests/gpu/check_record.sh

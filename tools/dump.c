@@ -64,6 +64,12 @@ static bool listed(const char *name, const char *const *names, size_t n)
     return false;
 }
 
+/* A control character of two bytes, U+0080 to U+009F: terminals act on it, too. */
+static bool c1(const char *text)
+{
+    return text[0] == '\xc2' && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0;
+}
+
 static void print_string(const char *text)
 {
     static const char escaped[] = "\"\\\n\t\r", letters[] = "\"\\ntr";
@@ -76,6 +82,8 @@ static void print_string(const char *text)
             printf("\\%c", letters[at - escaped]);
         else if ((unsigned char)*text < 0x20 || *text == 0x7f)
             printf("\\x%02x", (unsigned char)*text);
+        else if (c1(text))
+            printf("\\xc2\\x%02x", (unsigned char)*++text);
         else
             putchar(*text);
     }
@@ -212,7 +220,7 @@ static int dump(const char *path, um_trace_order_t order, uint64_t types)
     printf("# umt version=%" PRIu32 " events=%" PRIu64 " finished=%s\n", info->version,
            info->events, info->finished ? "yes" : "no");
     for (size_t i = 0; i < info->n_facts; i++) {
-        printf("# %s=", info->facts[i].key);
+        um_print("# %s=", info->facts[i].key);
         print_string(info->facts[i].value);
         putchar('\n');
     }

@@ -152,7 +152,7 @@ static void say_read(const um_writing_t *w, const char *in)
     const char *tracing = fact_value(w, "um.tracing"), *between = ": ";
     char count[UM_SAY_BYTES];
 
-    printf("%s (%s)", in, fact_value(w, "import.kind"));
+    um_print("%s (%s)", in, fact_value(w, "import.kind"));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         uint64_t n = w->count[kinds[i].type];
 
@@ -164,10 +164,12 @@ static void say_read(const um_writing_t *w, const char *in)
     if (between[0] == ':')
         printf(": no records");
     if (strcmp(tracing, "on") != 0)
-        printf("; unified-memory tracing: %s (%s)", tracing, fact_value(w, "um.tracing.evidence"));
+        um_print("; unified-memory tracing: %s (%s)", tracing,
+                 fact_value(w, "um.tracing.evidence"));
     if (fact_value(w, "import.other-processes")[0] != '\0')
-        printf("; left out: %s", fact_value(w, "import.other-processes"));
-    printf("%s\n", w->notes);
+        um_print("; left out: %s", fact_value(w, "import.other-processes"));
+    um_print("%s", w->notes);
+    putchar('\n');
 }
 
 /* FILE with its extension, if it has one, replaced by .umt. */
@@ -189,6 +191,14 @@ static bool same_file(const char *a, const char *b)
     struct stat x, y;
 
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A device or a pipe would be replaced by the rename, a directory not at all. */
+static bool can_replace(const char *out)
+{
+    struct stat st;
+
+    return stat(out, &st) != 0 || S_ISREG(st.st_mode);
 }
 
 /* Writes beside `out` and renames: what was there stays until the import has succeeded. */
@@ -213,6 +223,12 @@ static int import(const char *in, const char *out, uint32_t process)
     if (keep)
         start(&w);
     finish(&w);
+    if (keep && same_file(in, out)) { /* FILE itself may be named .umt */
+        unlink(temporary);
+        free(temporary);
+        release(&w);
+        return um_say_usage("import", "%s would overwrite what it reads; -o names another", out);
+    }
     if (keep && w.status == UM_OK && rename(temporary, out) != 0)
         fail(&w, UM_ERR_IO);
     if (!keep || w.status != UM_OK)
@@ -220,9 +236,10 @@ static int import(const char *in, const char *out, uint32_t process)
 
     if (keep && w.status == UM_OK) {
         say_read(&w, in);
-        printf("next: umrt report %s\n", out);
+        um_print("next: umrt report %s", out);
+        putchar('\n');
         result = UM_EXIT_OK;
-    } else if (status == UM_OK || status == UM_ERR_TRUNCATED) {
+    } else if (w.status != UM_OK && (status == UM_OK || status == UM_ERR_TRUNCATED)) {
         um_say("import: %s: %s", out,
                w.status == UM_ERR_IO ? strerror(w.error) : um_status_string(w.status));
     }
@@ -274,8 +291,9 @@ int um_cmd_import(int argc, char **argv)
     if (out == NULL) {
         um_say("import: out of memory");
         result = UM_EXIT_FAILED;
-    } else if (made == NULL && same_file(argv[optind], out)) {
-        result = um_say_usage("import", "%s would overwrite what it reads", out);
+    } else if (!can_replace(out)) {
+        um_say("import: %s: is no regular file", out);
+        result = UM_EXIT_FAILED;
     } else {
         result = import(argv[optind], out, (uint32_t)process);
     }

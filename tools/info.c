@@ -99,9 +99,10 @@ void um_info_rows(const json_t *object)
         char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
 
         if (json_is_boolean(value))
-            printf("  %-*s  %s\n", width, key, json_is_true(value) ? "yes" : "no");
+            um_print("  %-*s  %s", width, key, json_is_true(value) ? "yes" : "no");
         else
-            printf("  %-*s  %s\n", width, key, text != NULL ? text : json_string_value(value));
+            um_print("  %-*s  %s", width, key, text != NULL ? text : json_string_value(value));
+        putchar('\n');
         free(text);
     }
 }
@@ -213,9 +214,9 @@ static void config_text(const json_t *root)
 
     json_array_foreach(json_object_get(root, "settings"), i, s)
     {
-        printf("%s = %s   (%s)\n", text_of(s, "variable"), text_of(s, "value"),
-               text_of(s, "source"));
-        printf("    %s", text_of(s, "doc"));
+        um_print("%s = %s   (%s)", text_of(s, "variable"), text_of(s, "value"),
+                 text_of(s, "source"));
+        printf("\n    %s", text_of(s, "doc"));
         if (strstr(text_of(s, "doc"), text_of(s, "range")) == NULL)
             printf("; %s", text_of(s, "range"));
         printf("; default %s\n", text_of(s, "default"));
@@ -231,7 +232,7 @@ int um_info_print(json_t *root, bool as_json, void (*text)(const json_t *root))
         return UM_EXIT_FAILED;
     }
     if (as_json) {
-        json_dumpf(root, stdout, JSON_INDENT(2));
+        json_dumpf(root, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
         putchar('\n');
     } else {
         text(root);

@@ -90,7 +90,7 @@ static void bytes_cell(const json_t *object, const char *key)
 
 static void moved_row(const json_t *object, const char *name)
 {
-    printf("  %-24.24s", name);
+    um_print("  %-24.24s", name);
     if (json_object_get(object, "bytes") != NULL)
         bytes_cell(object, "bytes");
     else
@@ -134,10 +134,10 @@ static void text(const json_t *root)
     const char *type;
     json_t *n;
 
-    printf("%s: %s in %s block%s, spanning %.6f s, %s\n",
-           json_string_value(json_object_get(root, "file")),
-           um_say_bytes(a, number(root, "file_bytes")), um_say_count(b, number(root, "blocks")),
-           number(root, "blocks") == 1 ? "" : "s", (double)number(root, "span_ns") / 1e9,
+    um_print("%s", json_string_value(json_object_get(root, "file")));
+    printf(": %s in %s block%s, spanning %.6f s, %s\n", um_say_bytes(a, number(root, "file_bytes")),
+           um_say_count(b, number(root, "blocks")), number(root, "blocks") == 1 ? "" : "s",
+           (double)number(root, "span_ns") / 1e9,
            json_is_true(json_object_get(root, "finished"))
                ? "finished"
                : "not closed (killed, or still written)");

@@ -4,19 +4,41 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "report/emitter.h"
 
 static void line(const char *before, const char *format, va_list args, const char *after)
 {
     /* One buffer, one write: lines of several processes do not mix. */
-    char text[4096];
+    char text[4096], *clean;
     int n = snprintf(text, sizeof text, "umrt: %s", before);
 
     n += vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     if (n > 0 && (size_t)n < sizeof text)
         snprintf(text + n, sizeof text - (size_t)n, "%s", after);
+    clean = um_text_clean(text);
     fflush(stdout);
-    fprintf(stderr, "%s\n", text);
+    fprintf(stderr, "%s\n", clean != NULL ? clean : "umrt: out of memory");
+    free(clean);
+}
+
+void um_print(const char *format, ...)
+{
+    char *text = NULL, *clean = NULL;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&text, format, args) >= 0)
+        clean = um_text_clean(text);
+    else
+        text = NULL;
+    va_end(args);
+    if (clean != NULL)
+        fputs(clean, stdout);
+    free(clean);
+    free(text);
 }
 
 void um_say(const char *format, ...)

@@ -34,6 +34,12 @@ int um_cmd_run(int argc, char **argv);
 
 /* ---- say.c: lines and numbers for people ------------------------------------------------------- */
 
+/* File names, labels and command lines come from anywhere: in what these three print, bytes that a
+ * terminal would act on (and newlines) are '?', invalid UTF-8 is U+FFFD. */
+
+/* On stdout, part of a line: the newline is the caller's putchar. */
+void um_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* One line "umrt: ..." on stderr; the format has no newline. */
 void um_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -6,6 +6,7 @@
 #define UM_COLLECT_H
 
 #include "copies_stat.h"
+#include "emitter.h"
 #include "heatmap.h"
 #include "kernels_stat.h"
 #include "regions_stat.h"
@@ -39,6 +40,8 @@ typedef struct um_trace_stat {
     char *device, *uuid; /* of the first GPU */
     uint32_t devices;
     uint32_t tracing; /* um_tracing_t */
+    /* 1 << um_event_type_t: what the source did not record; what it recorded, or there was none */
+    uint32_t off, unsure;
     uint64_t events, first_ns, last_ns;
     uint64_t counts[UM_EV_TYPE_COUNT];
     um_moves_t moves[UM_DIRECTIONS];
@@ -79,11 +82,17 @@ struct um_report {
 /* Absence means something: records flowed in every trace and none is known to be lost. */
 bool um_report_complete(const um_report_t *report);
 uint64_t um_report_total(const um_report_t *report, um_event_type_t type);
+/* A count of records of one type, out of all of them: "-" where no trace recorded that type, so that
+ * its 0 says nothing. */
+um_value_t um_report_records(const um_report_t *report, um_event_type_t type, uint64_t count);
 /* What a move of this much in one piece could run at. */
 um_rate_t um_report_rate(const um_report_t *report, um_direction_t direction);
 uint64_t um_rate_ns(const um_rate_t *rate, uint64_t bytes); /* 0 without a rate */
 /* The innermost frame of a call site that is not CUDA's or ours, NULL when it is not known. */
 const char *um_report_site(const um_report_t *report, uint64_t call_site);
+/* Where sites begin with the same frames (an allocation function of the program's, or CUDA's own in a
+ * static library): the first frame in which this one differs from those. NULL: the innermost does. */
+const char *um_report_site_from(const um_report_t *report, uint64_t call_site);
 void um_report_end_trace(um_report_t *report);
 
 #endif

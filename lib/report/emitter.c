@@ -366,7 +366,7 @@ static bool shown(const um_emitter_t *e, size_t column)
 /* Widths of the columns that fit; 0 = left out. Returns the last one shown. */
 static size_t fit(const um_emitter_t *e, size_t width[COLUMNS_MAX])
 {
-    size_t total = 0, gives = COLUMNS_MAX, last = 0;
+    size_t total = 0, gives = COLUMNS_MAX, last = 0, room = e->options.width;
 
     for (size_t c = 0; c < e->n_columns; c++) {
         width[c] = 0;
@@ -382,7 +382,9 @@ static size_t fit(const um_emitter_t *e, size_t width[COLUMNS_MAX])
         if (e->columns[c].left && gives == COLUMNS_MAX)
             gives = c;
     }
-    for (size_t c = e->n_columns; c-- > 0 && total > e->options.width + 8;) {
+    if (gives < COLUMNS_MAX && width[gives] > 12) /* rather than that a spare column goes */
+        room += width[gives] < 12 + 8 ? width[gives] - 12 : 8;
+    for (size_t c = e->n_columns; c-- > 0 && total > room;) {
         if (width[c] && e->columns[c].spare) {
             total -= width[c] + 2;
             width[c] = 0;

@@ -127,10 +127,31 @@ um_status_t um_live_insert(um_regions_stat_t *stat, um_live_t *live)
     return UM_OK;
 }
 
+/* Bytes between known allocations that lie in the same 64 KiB page as one of them: pages move whole, so
+ * these only come along. That allocation, and how many bytes from addr; NULL where addr is in a region,
+ * or where nothing near is known. */
+static um_live_t *padded(const um_regions_stat_t *stat, uint64_t addr, uint64_t *bytes)
+{
+    uint64_t page = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
+    size_t at = um_live_index(stat, addr);
+    um_live_t *low = at > 0 ? stat->live[at - 1] : NULL;
+    um_live_t *high = at < stat->n_live ? stat->live[at] : NULL;
+    uint64_t end = page + UM_BIG_PAGE_BYTES;
+
+    if (high && high->addr <= addr)
+        return NULL;
+    *bytes = end - addr;
+    if (high && high->addr < end && high->id) {
+        *bytes = high->addr - addr;
+        return low && low->id && low->addr + low->bytes > page ? low : high;
+    }
+    return low && low->id && low->addr + low->bytes > page ? low : NULL;
+}
+
 um_live_t *um_regions_stat_find(um_regions_stat_t *stat, uint64_t addr)
 {
     um_live_t *live;
-    uint64_t end;
+    uint64_t end, padding;
     size_t at;
 
     if (stat->last && addr - stat->last->addr < stat->last->bytes)
@@ -140,6 +161,9 @@ um_live_t *um_regions_stat_find(um_regions_stat_t *stat, uint64_t addr)
     at = um_live_index(stat, addr);
     if (at < stat->n_live && stat->live[at]->addr <= addr)
         return stat->last = stat->live[at];
+    live = padded(stat, addr, &padding);
+    if (live)
+        return live;
     /* Nobody said what is there: stand in for the rest of the block between known neighbours. */
     live = calloc(1, sizeof(*live));
     if (!live)
@@ -161,25 +185,6 @@ um_live_t *um_regions_stat_find(um_regions_stat_t *stat, uint64_t addr)
     return stat->last = live;
 }
 
-/* Bytes between known allocations that lie in the same 64 KiB page as one of them: pages move whole, so
- * these only come along. 0 where a region is, or where nothing near is known. */
-static uint64_t padding(const um_regions_stat_t *stat, uint64_t addr)
-{
-    uint64_t page = addr / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
-    size_t at = um_live_index(stat, addr);
-    const um_live_t *low = at > 0 ? stat->live[at - 1] : NULL;
-    const um_live_t *high = at < stat->n_live ? stat->live[at] : NULL;
-    uint64_t end = page + UM_BIG_PAGE_BYTES;
-
-    if (high && high->addr <= addr)
-        return 0;
-    if (high && high->addr < end && high->id)
-        return high->addr - addr;
-    if (low && low->id && low->addr + low->bytes > page)
-        return end - addr;
-    return 0;
-}
-
 void um_regions_stat_split(um_regions_stat_t *stat, uint64_t addr, uint64_t bytes, um_piece_fn fn,
                            void *ctx)
 {
@@ -188,10 +193,10 @@ void um_regions_stat_split(um_regions_stat_t *stat, uint64_t addr, uint64_t byte
     if (bytes > UM_ADDR_MAX)
         end = UM_ADDR_MAX;
     for (uint32_t n = 0; addr < end && n < RECORD_PAGES_MAX; n++) {
-        uint64_t skip = padding(stat, addr), stop;
+        uint64_t skip, stop;
         um_live_t *live;
 
-        if (skip) {
+        if (padded(stat, addr, &skip)) {
             addr += skip;
             continue;
         }

@@ -12,6 +12,44 @@
 
 static const char *const tracing_name[] = {"unknown", "on", "off", "unsupported"};
 
+/* How many records of each type, then what was not recorded, and what perhaps was not. */
+static void say_counts(const um_trace_stat_t *t, char *line, size_t bytes)
+{
+    static const struct {
+        um_event_type_t type;
+        const char *counted, *named;
+    } said[] = {
+        {UM_EV_GPU_FAULT, "GPU fault records", "GPU faults"},
+        {UM_EV_CPU_FAULT, "CPU faults", "CPU faults"},
+        {UM_EV_MIGRATE, "migrations", "migrations"},
+        {UM_EV_THRASH, "thrash", "thrash"},
+        {UM_EV_THROTTLE, "throttle", "throttle"},
+        {UM_EV_REMOTE_MAP, "remote maps", "remote maps"},
+    };
+    const uint32_t absent[] = {t->off | t->unsure, t->off, t->unsure};
+    static const char *const before[] = {"on: ", "; not recorded: ", "; not recorded, or none: "};
+
+    *line = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        const char *between = before[pass];
+
+        for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+            uint64_t count = t->counts[said[i].type];
+
+            bool missing = !count && (absent[pass] >> said[i].type & 1);
+
+            if (missing == !pass)
+                continue;
+            if (pass)
+                um_finding_say(line, bytes, "%s%s", between, said[i].named);
+            else
+                um_finding_say(line, bytes, "%s%s %s", between, um_h(um_count(count)),
+                               said[i].counted);
+            between = ", ";
+        }
+    }
+}
+
 static void say_tracing(um_emitter_t *e, const um_trace_stat_t *t)
 {
     static const char *const meaning[] = {
@@ -27,14 +65,7 @@ static void say_tracing(um_emitter_t *e, const um_trace_stat_t *t)
         snprintf(line, sizeof(line), "%s%s%s", meaning[t->tracing], t->tracing_evidence ? ": " : "",
                  t->tracing_evidence ? t->tracing_evidence : "");
     else if (any)
-        snprintf(line, sizeof(line),
-                 "on: %s GPU fault records, %s CPU faults, %s migrations, %s thrash, %s throttle, "
-                 "%s remote maps",
-                 um_h(um_count(t->counts[UM_EV_GPU_FAULT])),
-                 um_h(um_count(t->counts[UM_EV_CPU_FAULT])),
-                 um_h(um_count(t->counts[UM_EV_MIGRATE])), um_h(um_count(t->counts[UM_EV_THRASH])),
-                 um_h(um_count(t->counts[UM_EV_THROTTLE])),
-                 um_h(um_count(t->counts[UM_EV_REMOTE_MAP])));
+        say_counts(t, line, sizeof(line));
     else
         snprintf(line, sizeof(line), "on, and there was no fault and no migration");
     um_emitter_pair(e, NULL, "recording", um_text(line));
@@ -109,6 +140,12 @@ static void write_trace(um_emitter_t *e, const um_report_t *r, const um_trace_st
     um_emitter_end(e);
 }
 
+static um_value_t recorded(const um_trace_stat_t *t, um_event_type_t type)
+{
+    return t->counts[type] || !((t->off | t->unsure) >> type & 1) ? um_count(t->counts[type])
+                                                                  : um_none();
+}
+
 /* Many ranks: one line each instead of one header each. */
 static void write_ranks(um_emitter_t *e, const um_report_t *r)
 {
@@ -130,8 +167,8 @@ static void write_ranks(um_emitter_t *e, const um_report_t *r)
                               um_text(t->path),
                               um_text(t->rank),
                               um_ns(t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0),
-                              um_count(t->counts[UM_EV_GPU_FAULT]),
-                              um_count(t->counts[UM_EV_CPU_FAULT]),
+                              recorded(t, UM_EV_GPU_FAULT),
+                              recorded(t, UM_EV_CPU_FAULT),
                               um_bytes(t->moves[UM_TO_DEVICE].bytes),
                               um_bytes(t->moves[UM_TO_HOST].bytes),
                               t->losses ? um_count(t->lost_records) : um_text("-"),
@@ -145,8 +182,12 @@ static void write_ranks(um_emitter_t *e, const um_report_t *r)
 void um_section_header(um_emitter_t *e, const um_report_t *r)
 {
     um_emitter_pair(e, "schema", NULL, um_text("umrt.report/1"));
-    um_emitter_line(e, r->n_traces == 1 ? "umrt report: %s" : "umrt report of several traces",
-                    r->n_traces == 1 ? r->traces[0].path : "");
+    if (um_emitter_is_text(e)) {
+        char *path = r->n_traces == 1 ? um_text_clean(r->traces[0].path) : NULL;
+
+        um_emitter_line(e, path ? "umrt report: %s" : "umrt report of several traces", path);
+        free(path);
+    }
     um_emitter_array(e, "traces");
     for (size_t i = 0; i < r->n_traces; i++) {
         if (i && um_emitter_is_text(e)) {

@@ -152,7 +152,8 @@ um_status_t um_regions_stat_event(um_regions_stat_t *stat, const um_event_t *eve
 /* The trace ends: folds what lives. */
 void um_regions_stat_end(um_regions_stat_t *stat, uint64_t now_ns);
 
-/* The region at addr; where none is known, one that stands for the surroundings. NULL: no memory. */
+/* The region at addr, or in whose page the unallocated addr lies; where none is known, one that stands
+ * for the surroundings. NULL: no memory. */
 um_live_t *um_regions_stat_find(um_regions_stat_t *stat, uint64_t addr);
 /* The region of a CUDA event by id, else by address, else NULL. */
 um_live_t *um_regions_stat_by_id(um_regions_stat_t *stat, uint32_t id);

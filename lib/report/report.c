@@ -127,14 +127,30 @@ static void on_fact(um_report_t *r, const char *key, const char *value)
     }
     if (!strcmp(key, "um.tracing"))
         set_tracing(r, trace, value);
+    if (!strcmp(key, "import.kind") &&
+        !strncmp(value, "Nsight Systems", 14)) /* has no such tables */
+        trace->off |= 1u << UM_EV_THRASH | 1u << UM_EV_THROTTLE | 1u << UM_EV_REMOTE_MAP;
 }
 
 static void on_option(um_report_t *r, const um_ev_option_t *option)
 {
+    static const struct {
+        const char *name;
+        um_event_type_t type;
+    } faults[] = {{"nsys.cuda-um-cpu-page-faults", UM_EV_CPU_FAULT},
+                  {"nsys.cuda-um-gpu-page-faults", UM_EV_GPU_FAULT}};
     um_trace_stat_t *trace = &r->traces[r->n_traces - 1];
 
     if (!strcmp(option->name, "unified-memory") && !trace->tracing_text)
         set_tracing(r, trace, option->value);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        if (strcmp(option->name, faults[i].name) != 0)
+            continue;
+        if (!strcmp(option->value, "off"))
+            trace->off |= 1u << faults[i].type;
+        else if (strcmp(option->value, "on") != 0)
+            trace->unsure |= 1u << faults[i].type;
+    }
 }
 
 /* ---- life of a trace -------------------------------------------------------------------------- */
@@ -383,12 +399,25 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
 
 /* ---- questions -------------------------------------------------------------------------------- */
 
+um_value_t um_report_records(const um_report_t *r, um_event_type_t type, uint64_t count)
+{
+    bool recorded = count > 0;
+
+    for (size_t i = 0; i < r->n_traces && !recorded; i++)
+        recorded =
+            r->traces[i].counts[type] || !((r->traces[i].off | r->traces[i].unsure) & 1u << type);
+    return recorded ? um_count(count) : um_none();
+}
+
 bool um_report_complete(const um_report_t *r)
 {
+    const uint32_t faults = 1u << UM_EV_CPU_FAULT | 1u << UM_EV_GPU_FAULT;
+
     for (size_t i = 0; i < r->n_traces; i++) {
         const um_trace_stat_t *trace = &r->traces[i];
 
-        if (trace->losses || trace->note || trace->tracing != UM_TRACING_ON)
+        if (trace->losses || trace->note || trace->tracing != UM_TRACING_ON ||
+            (trace->off | trace->unsure) & faults)
             return false;
     }
     return !r->regions.untracked && r->n_traces;
@@ -404,6 +433,33 @@ const char *um_report_site(const um_report_t *r, uint64_t call_site)
     uint32_t i = call_site ? um_map_find(&r->sites, call_site) : UM_MAP_NONE;
 
     return i == UM_MAP_NONE ? NULL : r->site_text[i];
+}
+
+#define SITES_COMPARED 1024u /* with each other */
+
+/* Bytes of the frames that both begin with, separators included. */
+static size_t common_frames(const char *a, const char *b)
+{
+    size_t common = 0;
+
+    for (size_t i = 0; a[i] && a[i] == b[i]; i++) {
+        if (a[i] == ';')
+            common = i + 1;
+    }
+    return common;
+}
+
+const char *um_report_site_from(const um_report_t *r, uint64_t call_site)
+{
+    const char *site = um_report_site(r, call_site);
+    size_t common = 0;
+
+    for (size_t i = 0; site && r->n_sites <= SITES_COMPARED && i < r->n_sites; i++) {
+        size_t n = r->site_text[i] != site ? common_frames(site, r->site_text[i]) : 0;
+
+        common = n > common ? n : common;
+    }
+    return common ? site + common : NULL;
 }
 
 /* Measured by hand on one card each: H200 over PCIe 5, one thread of 32 MiB prefetches to the GPU,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "demangle.h"
+#include "findings/finding.h"
 #include "sections.h"
 #include "units.h"
 
@@ -73,17 +74,20 @@ static const char *first_touch(const um_group_t *group)
     return (cpu || surely) && gpu ? "both" : cpu ? "CPU" : gpu ? "GPU" : surely ? "CPU?" : "-";
 }
 
-/* For a table that has the size in a column of its own: label, call site or number. */
+/* For a table that has the size in a column of its own: label or number, then where it was made. */
 static void short_name(const um_report_t *r, const um_group_t *group, char *out, size_t bytes)
 {
-    const char *site = um_report_site(r, group->call_site);
+    const char *from = um_report_site_from(r, group->call_site);
+    const char *site = from ? from : um_report_site(r, group->call_site);
 
-    if (group->label || !group->first_region)
+    if (group->label || !group->first_region) {
         um_group_name(group, out, bytes);
-    else if (site)
-        snprintf(out, bytes, "%.*s", (int)strcspn(site, ";"), site);
-    else
-        snprintf(out, bytes, "region %u", group->first_region);
+        return;
+    }
+    snprintf(out, bytes, "%s%u%s", site ? "" : "region ", group->first_region,
+             group->regions > 1 ? ".." : "");
+    if (site)
+        um_finding_say(out, bytes, " %.*s", (int)strcspn(site, ";"), site);
 }
 
 static bool worth_a_row(const um_group_t *group)
@@ -121,6 +125,8 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
     };
     const um_regions_stat_t *s = &r->regions;
     uint32_t *by = order(s->n_groups, group_weight, s->groups), top = um_emitter_options(e)->top;
+    bool gpu_faults = um_report_records(r, UM_EV_GPU_FAULT, 0).kind != UM_VALUE_NONE;
+    bool cpu_faults = um_report_records(r, UM_EV_CPU_FAULT, 0).kind != UM_VALUE_NONE;
     uint64_t rows = 0;
 
     if (!by)
@@ -137,29 +143,30 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
             continue;
         um_group_name(g, name, sizeof(name));
         short_name(r, g, brief, sizeof(brief));
-        um_emitter_row(e, (um_value_t[]){um_text(brief),
-                                         um_text(name),
-                                         g->first_region ? um_count(g->first_region) : um_none(),
-                                         um_addr(g->first_addr),
-                                         um_text(um_family_name(g->family)),
-                                         g->first_region ? um_bytes(g->bytes) : um_none(),
-                                         um_count(g->regions),
-                                         um_count(g->traces),
-                                         um_text(um_report_site(r, g->call_site)),
-                                         um_text(first_touch(g)),
-                                         um_count(g->sums.gpu_faults),
-                                         um_count(g->sums.gpu_groups),
-                                         um_count(g->sums.cpu_faults),
-                                         um_bytes(g->sums.in_bytes),
-                                         um_bytes(g->sums.out_bytes),
-                                         um_bytes(g->sums.user_in_bytes),
-                                         um_bytes(g->sums.user_out_bytes),
-                                         um_bytes(g->sums.evict_bytes),
-                                         um_ns(g->sums.gpu_ns),
-                                         um_ns(g->sums.wait_ns),
-                                         um_count(g->sums.thrash),
-                                         um_ns(g->sums.throttle_ns),
-                                         um_count(g->sums.remote_maps)});
+        um_emitter_row(e,
+                       (um_value_t[]){um_text(brief),
+                                      um_text(name),
+                                      g->first_region ? um_count(g->first_region) : um_none(),
+                                      um_addr(g->first_addr),
+                                      um_text(um_family_name(g->family)),
+                                      g->first_region ? um_bytes(g->bytes) : um_none(),
+                                      um_count(g->regions),
+                                      um_count(g->traces),
+                                      um_text(um_report_site(r, g->call_site)),
+                                      um_text(first_touch(g)),
+                                      um_report_records(r, UM_EV_GPU_FAULT, g->sums.gpu_faults),
+                                      um_report_records(r, UM_EV_GPU_FAULT, g->sums.gpu_groups),
+                                      um_report_records(r, UM_EV_CPU_FAULT, g->sums.cpu_faults),
+                                      um_bytes(g->sums.in_bytes),
+                                      um_bytes(g->sums.out_bytes),
+                                      um_bytes(g->sums.user_in_bytes),
+                                      um_bytes(g->sums.user_out_bytes),
+                                      um_bytes(g->sums.evict_bytes),
+                                      gpu_faults ? um_ns(g->sums.gpu_ns) : um_none(),
+                                      cpu_faults ? um_ns(g->sums.wait_ns) : um_none(),
+                                      um_report_records(r, UM_EV_THRASH, g->sums.thrash),
+                                      um_ns(g->sums.throttle_ns),
+                                      um_report_records(r, UM_EV_REMOTE_MAP, g->sums.remote_maps)});
     }
     um_emitter_table_end(e, rows > top ? rows - top : 0);
     free(by);
@@ -195,6 +202,7 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
     const um_kernels_stat_t *s = &r->kernels;
     uint32_t *by = order(s->n_kernels, kernel_weight, s->kernels);
     uint32_t top = um_emitter_options(e)->top;
+    bool faults = um_report_records(r, UM_EV_GPU_FAULT, 0).kind != UM_VALUE_NONE;
 
     if (!by)
         return;
@@ -206,20 +214,21 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
             char *name = *k->name ? um_demangle(k->name) : NULL;
             char *brief = *k->name && !k->copy ? um_demangle_short(k->name) : NULL;
 
-            um_emitter_row(e, (um_value_t[]){um_text(brief  ? brief
-                                                     : name ? name
-                                                            : "(not attributed)"),
-                                             um_text(name ? name : "(not attributed)"),
-                                             k->copy || !*k->name ? um_none() : um_text(k->name),
-                                             k->copy ? um_none() : um_count(um_kernel_launches(k)),
-                                             k->copy ? um_none() : um_ns(k->exec_ns),
-                                             k->copy ? um_none() : um_count(k->faulted),
-                                             k->copy ? um_none() : um_count(k->last_faulted),
-                                             um_count(k->faults), um_count(k->groups),
-                                             um_bytes(k->in_bytes), um_ns(k->ns),
-                                             um_ns(k->throttle_ns), um_bytes(k->evict_bytes),
-                                             k->faults ? um_percent(k->confidence / k->faults)
-                                                       : um_none()});
+            um_emitter_row(
+                e, (um_value_t[]){um_text(brief  ? brief
+                                          : name ? name
+                                                 : "(not attributed)"),
+                                  um_text(name ? name : "(not attributed)"),
+                                  k->copy || !*k->name ? um_none() : um_text(k->name),
+                                  k->copy ? um_none() : um_count(um_kernel_launches(k)),
+                                  k->copy ? um_none() : um_ns(k->exec_ns),
+                                  k->copy || !faults ? um_none() : um_count(k->faulted),
+                                  k->copy || !faults ? um_none() : um_count(k->last_faulted),
+                                  faults ? um_count(k->faults) : um_none(),
+                                  faults ? um_count(k->groups) : um_none(), um_bytes(k->in_bytes),
+                                  faults ? um_ns(k->ns) : um_none(), um_ns(k->throttle_ns),
+                                  um_bytes(k->evict_bytes),
+                                  k->faults ? um_percent(k->confidence / k->faults) : um_none()});
             free(name);
             free(brief);
         }
@@ -291,9 +300,10 @@ void um_section_timeline(um_emitter_t *e, const um_report_t *r)
                                          um_text(kind[p->kind]), um_count(p->trace),
                                          um_ns(p->start_ns > first ? p->start_ns - first : 0),
                                          um_ns(p->end_ns - p->start_ns), um_count(p->times),
-                                         um_count(p->launches), um_count(p->gpu_faults),
-                                         um_count(p->cpu_faults), um_bytes(p->in_bytes),
-                                         um_bytes(p->out_bytes)});
+                                         um_count(p->launches),
+                                         um_report_records(r, UM_EV_GPU_FAULT, p->gpu_faults),
+                                         um_report_records(r, UM_EV_CPU_FAULT, p->cpu_faults),
+                                         um_bytes(p->in_bytes), um_bytes(p->out_bytes)});
     }
     um_emitter_table_end(e, n > top ? n - top : 0);
     turns_in_all(e, r);

@@ -89,11 +89,32 @@ cut_short() {
 }
 ok 'a log that is cut off gives what it has, one line and status 2' cut_short
 
+cut_before_the_table() {
+    head -c 150 "$data/every-row.log" >before.log
+    gives 2 "$umrt" import before.log && one_line && says 'before\.log: ends before' && [ ! -e before.umt ]
+}
+ok 'one that is cut off before its first row gives one line and no file' cut_before_the_table
+
 itself() {
     cp "$data/every-row.log" self.log
     gives 2 "$umrt" import self.log -o ./self.log && one_line && cmp -s "$data/every-row.log" self.log
 }
 ok 'it does not overwrite what it reads' itself
+
+itself_by_default() {
+    cp "$data/every-row.log" self.umt
+    gives 2 "$umrt" import self.umt && one_line && says 'would overwrite what it reads' &&
+        cmp -s "$data/every-row.log" self.umt && [ "$(echo ./*.part)" = './*.part' ]
+}
+ok 'nor where its own name is the default output' itself_by_default
+
+no_file() { # KIND: made as "special", it must be that still
+    gives 1 "$umrt" import "$data/every-row.log" -o special && one_line && test "-$1" special &&
+        [ "$(echo ./*.part)" = './*.part' ]
+}
+mkfifo special && ok 'a pipe is not replaced by a file' no_file p
+rm special && mkdir special && ok 'nor is a directory' no_file d
+rmdir special && ln -s /dev/null special && ok 'nor a link to a device' no_file L
 
 no_room() { gives 1 "$umrt" import "$data/every-row.log" -o no/such/folder/x.umt && one_line; }
 ok 'an output that cannot be made is one line and status 1' no_room

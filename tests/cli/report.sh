@@ -72,6 +72,52 @@ for bad in '--top 0' '--top x' '--width 59' '--width 401' '--color sometimes' '-
         ok "refuses '$bad' alone" refuses
     fi
 done
+# ---- the bundled traces -------------------------------------------------------------------------------
+
+h200=$UM_SRCDIR/tests/data/h200
+# finds TRACE KIND...: these findings in this order, and no others.
+finds() {
+    local trace=$1
+    shift
+    reported --json "$h200/$trace.umt" && json '" ".join(f["kind"] for f in r["findings"]) == "'"$*"'"' &&
+        json 'all(f["win_ns"] > 0 for f in r["findings"])'
+}
+ok "alternate: ping-pong" finds alternate ping-pong
+ok "churn: churn before what it causes, and the result that goes to and fro" \
+    finds churn allocation-churn never-on-cpu first-touch ping-pong
+ok "first-touch: a storm, and the CPU's look at the result" finds first-touch first-touch host-read-tail
+ok "gather: sparse, and two small buffers in one page" finds gather sparse-faulting ping-pong false-sharing
+ok "stencil: both arrays at first, then a page of each every step" \
+    finds stencil first-touch demand-faulting ping-pong ping-pong
+ok "streams: ping-pong" finds streams ping-pong
+ok "table: what the CPU changes, the result, the rest of the table, and the CPU's look at it" \
+    finds table ping-pong first-touch demand-faulting ping-pong
+# Time and bytes by direction, added up from the events themselves. Fault records overlap a little.
+agrees() {
+    local trace bytes stall
+    for trace in "$h200"/*.umt; do
+        reported --json "$trace" || return 1
+        bytes=$("$umrt" dump -t migrate "$trace" | sed -n 's/.* bytes=\([0-9]*\).*/\1/p' | paste -sd+ | bc)
+        stall=$("$umrt" dump -t gpu_fault "$trace" | awk '/ gpu_fault / { match($0, /duration_ns=[0-9]+/)
+            end = $1 + substr($0, RSTART + 12, RLENGTH - 12)
+            if (end > last) { total += end - ($1 > last ? $1 : last); last = end } }
+            END { printf "%d", total }')
+        json "sum(m['bytes'] for m in r['migrations']) == $bytes" &&
+            json "sum(k['gpu_fault_ns'] for k in r['kernels']) == $stall" &&
+            json "sum(g['gpu_fault_ns'] for g in r['regions']) == $stall" || return 1
+        reported --width 80 "$trace" && wide 80 || return 1
+    done
+}
+ok "the totals of each are those of its events, and its text keeps to 80 columns" agrees
+elsewhere() {
+    local trace
+    for trace in "$h200"/*.umt; do
+        "$umrt" report "$trace" >first &&
+            TZ=Asia/Tokyo LC_ALL=C.UTF-8 TERM=dumb COLUMNS=61 "$umrt" report "$trace" | cmp - first || return 1
+    done
+}
+ok "locale, time zone and terminal change nothing in a file" elsewhere
+
 full() { gives 1 sh -c "'$umrt' report good.umt >/dev/full" && one_line; }
 if [ -c /dev/full ]; then
     ok "a full disk is said and gives status 1" full

@@ -149,8 +149,84 @@ Test(findings, dense_demand_faulting_is_found_with_its_launches)
 
 Test(findings, sparse_demand_faulting_is_not_called_dense)
 {
+    json_t *f;
+
     close_stream(faults_in(3));
     cr_assert_null(found("demand-faulting"));
+    f = found("sparse-faulting");
+    cr_assert_not_null(f);
+    cr_assert_eq(stream_evidence(f, "to_device_bytes"), 8 * 3 * 64 * KIB);
+    cr_assert_eq(stream_evidence(f, "density_percent"), 9u);
+    cr_assert_not_null(strstr(text_of(f, "win_basis"), "less 16.0 MiB at "),
+                       "what is compared with is all of it in one piece, the holes, too");
+}
+
+Test(findings, dense_demand_faulting_is_not_called_sparse)
+{
+    close_stream(faults_in(32));
+    cr_assert_null(found("sparse-faulting"));
+}
+
+Test(findings, a_few_scattered_faults_are_no_finding)
+{
+    close_stream(faults_in(1));
+    cr_assert_null(found("sparse-faulting"));
+}
+
+/* The first of two launches touches 20 blocks that nobody wrote; both fault on a page of another region
+ * that the CPU takes back in between. */
+static um_report_t *touches_once_and_shares(void)
+{
+    um_report_t *r = stream_new("mixed.umt");
+
+    stream_alloc(r, 1, 1, BASE, 64 * MIB, "scratch");
+    stream_alloc(r, 1, 2, BASE + 512 * MIB, 64 * KIB, "result");
+    stream_kernel(r, 1, "_Z4stepPf");
+    stream_cpu_fault(r, 5, BASE + 512 * MIB);
+    for (uint32_t launch = 0; launch < 2; launch++) {
+        uint64_t us = 1000 + 10000 * launch;
+
+        stream_exec(r, us, 5000, 1);
+        for (uint32_t i = 0; !launch && i < 20; i++)
+            stream_gpu_fault(r, us + 100 * i, 90, BASE + i * 2 * MIB);
+        stream_gpu_fault(r, us + 4000, 100, BASE + 512 * MIB);
+        stream_move(r, us + 4050, 10, BASE + 512 * MIB, 64 * KIB, true, UM_CAUSE_COHERENCE);
+        stream_cpu_fault(r, us + 6000, BASE + 512 * MIB);
+        stream_move(r, us + 6020, 10, BASE + 512 * MIB, 64 * KIB, false, UM_CAUSE_COHERENCE);
+    }
+    return r;
+}
+
+Test(findings, launches_that_faulted_for_another_reason_are_not_the_findings)
+{
+    json_t *f;
+
+    close_stream(touches_once_and_shares());
+    f = found("first-touch");
+    cr_assert_not_null(f);
+    cr_assert_eq(stream_evidence(f, "gpu_faults"), 20u);
+    cr_assert_null(strstr(text_of(f, "seen"), "launches"), "%s", text_of(f, "seen"));
+    cr_assert_not_null(found("ping-pong"));
+}
+
+Test(findings, faults_on_ping_pong_pages_are_not_demand_faulting_too)
+{
+    um_report_t *r = faults_in(32);
+    uint64_t us = 300000;
+    json_t *f;
+
+    for (uint32_t i = 0; i < 4; i++, us += 1000) {
+        stream_cpu_fault(r, us, BASE);
+        stream_move(r, us + 20, 10, BASE, 64 * KIB, false, UM_CAUSE_COHERENCE);
+        stream_exec(r, us + 100, 500, 1);
+        stream_gpu_fault(r, us + 110, 50, BASE);
+        stream_move(r, us + 130, 10, BASE, 64 * KIB, true, UM_CAUSE_COHERENCE);
+    }
+    close_stream(r);
+    cr_assert_eq(stream_evidence(found("ping-pong"), "gpu_faults"), 5u);
+    f = found("demand-faulting");
+    cr_assert_eq(stream_evidence(f, "gpu_faults"), 255u);
+    cr_assert_eq(stream_evidence(f, "to_device_bytes"), 16 * MIB - 64 * KIB);
 }
 
 /* ---- ping-pong ---- */
@@ -536,4 +612,161 @@ Test(findings, an_empty_trace_gives_none)
                          json_object_get(json_array_get(json_object_get(json, "traces"), 0),
                                          "tracing")),
                      "unknown");
+}
+
+/* ---- a page with more, or less, in it than one region ---- */
+
+/* One or two regions in a page that goes to and fro: the CPU faults on the first, the second comes along.
+ * The driver names each 4 KiB page of it, also those in which there is no region. */
+static um_report_t *shares_a_page(uint32_t regions)
+{
+    um_report_t *r = stream_new("shared.umt");
+
+    stream_alloc(r, 1, 1, BASE, 2 * KIB, NULL);
+    if (regions == 2)
+        stream_alloc(r, 1, 2, BASE + 2 * KIB, 2 * KIB, NULL);
+    stream_kernel(r, 1, "_Z4stepPf");
+    for (uint64_t us = 1000; us < 6000; us += 1000) {
+        stream_exec(r, us, 300, 1);
+        stream_gpu_fault(r, us + 10, 200, BASE);
+        stream_move(r, us + 100, 10, BASE, 64 * KIB, true, UM_CAUSE_COHERENCE);
+        for (uint32_t i = 0; i < 16; i++)
+            stream_put(r, (um_event_t){.time_ns = (us + 200) * US,
+                                       .type = UM_EV_THRASH,
+                                       .u.thrash = {.addr = BASE + i * 4 * KIB, .bytes = 4 * KIB}});
+        stream_cpu_fault(r, us + 500, BASE);
+        stream_move(r, us + 520, 10, BASE, 64 * KIB, false, UM_CAUSE_COHERENCE);
+    }
+    return r;
+}
+
+Test(findings, what_lies_beside_an_allocation_in_its_page_is_no_memory_of_its_own)
+{
+    json_t *of;
+    size_t i;
+
+    close_stream(shares_a_page(1));
+    json_array_foreach(json_object_get(json, "regions"), i, of)
+        cr_assert(json_is_integer(json_object_get(of, "region")), "%s", text_of(of, "name"));
+    cr_assert_eq(stream_evidence(found("ping-pong"), "thrash_pages_4k"), 80u);
+    cr_assert_not_null(strstr(text_of(found("ping-pong"), "seen"), "80 times"),
+                       "the same 16 pages, five times");
+}
+
+Test(findings, a_region_that_only_comes_along_is_false_sharing_and_no_second_ping_pong)
+{
+    json_t *of, *f;
+    size_t i, n = 0;
+
+    close_stream(shares_a_page(2));
+    json_array_foreach(json_object_get(json, "findings"), i, of) n +=
+        !strcmp(text_of(of, "kind"), "ping-pong");
+    cr_assert_eq(n, 1u);
+    f = found("false-sharing");
+    cr_assert_not_null(strstr(text_of(f, "where"), ": region 1 (2.00 KiB), region 2 (2.00 KiB);"),
+                       "each size once: %s", text_of(f, "where"));
+}
+
+/* ---- copies of managed memory ---- */
+
+Test(findings, the_faults_of_a_copy_are_not_won_twice)
+{
+    um_report_t *r = stream_new("copy.umt");
+
+    stream_alloc(r, 1, 1, BASE, 1 * MIB, "to");
+    stream_cpu_fault(r, 5, BASE);
+    stream_copy(r, 1000, 2000, 1 * MIB, UM_MEMORY_PAGEABLE, UM_MEMORY_MANAGED);
+    for (uint32_t i = 0; i < 16; i++) {
+        stream_gpu_fault(r, 1010 + 100 * i, 100, BASE + i * 64 * KIB);
+        stream_move(r, 1020 + 100 * i, 5, BASE + i * 64 * KIB, 64 * KIB, true, UM_CAUSE_COHERENCE);
+    }
+    close_stream(r);
+    cr_assert_not_null(found("demand-faulting"));
+    cr_assert_leq(json_integer_value(json_object_get(found("pageable-copy"), "win_ns")),
+                  2000 * (int64_t)US - 1600 * (int64_t)US);
+    cr_assert_not_null(
+        strstr(text_of(found("pageable-copy"), "win_basis"), "less 1.60 ms of GPU fault service"));
+}
+
+/* ---- call sites ---- */
+
+Test(findings, sites_behind_one_allocation_function_are_told_apart)
+{
+    um_report_t *r = stream_new("sites.umt");
+    static const char *const frames[] = {"solver+0x10;solver+0x20;solver+0x31;libc.so.6+0x1",
+                                         "solver+0x10;solver+0x20;solver+0x32;libc.so.6+0x1"};
+    static const char *const said[] = {"allocated at solver+0x10 from solver+0x31",
+                                       "allocated at solver+0x10 from solver+0x32"};
+    json_t *of;
+    size_t i, seen = 0;
+
+    stream_kernel(r, 1, "_Z4stepPf");
+    for (uint32_t s = 0; s < 2; s++) {
+        stream_put(r, (um_event_t){.type = UM_EV_CALL_SITE, .u.call_site = {s + 1, frames[s]}});
+        stream_alloc_at(r, 1, s + 1, BASE + s * 2 * MIB, 64 * KIB, s + 1);
+    }
+    for (uint64_t us = 1000; us < 6000; us += 1000) {
+        stream_exec(r, us, 300, 1);
+        for (uint32_t s = 0; s < 2; s++) {
+            stream_gpu_fault(r, us + 10 + s, 1, BASE + s * 2 * MIB);
+            stream_move(r, us + 20 + s, 1, BASE + s * 2 * MIB, 64 * KIB, true, UM_CAUSE_COHERENCE);
+            stream_cpu_fault(r, us + 500 + s, BASE + s * 2 * MIB);
+            stream_move(r, us + 520 + s, 1, BASE + s * 2 * MIB, 64 * KIB, false,
+                        UM_CAUSE_COHERENCE);
+        }
+    }
+    close_stream(r);
+    json_array_foreach(json_object_get(json, "findings"), i, of) for (uint32_t s = 0; s < 2; s++)
+        seen += strstr(text_of(of, "where"), said[s]) ? 1u << s : 0;
+    cr_assert_eq(seen, 3u);
+}
+
+/* ---- what was not recorded ---- */
+
+static um_report_t *without_gpu_faults(const char *option)
+{
+    um_report_t *r = stream_new("nsys.sqlite");
+
+    stream_fact(r, "import.kind", "Nsight Systems SQLite");
+    stream_put(r, (um_event_t){.type = UM_EV_OPTION,
+                               .u.option = {"nsys.cuda-um-gpu-page-faults", option, "file"}});
+    stream_alloc(r, 1, 1, BASE, 1 * MIB, "grid");
+    stream_kernel(r, 1, "_Z4stepPf");
+    stream_cpu_fault(r, 5, BASE);
+    stream_exec(r, 1000, 300, 1);
+    stream_move(r, 1100, 10, BASE, 64 * KIB, true, UM_CAUSE_COHERENCE);
+    return r;
+}
+
+static void expect_faults(const char *table, bool recorded)
+{
+    json_t *row = json_array_get(json_object_get(json, table), 0);
+
+    cr_assert_not_null(row, "%s", table);
+    cr_assert_eq(json_is_integer(json_object_get(row, "gpu_faults")), recorded, "%s", table);
+}
+
+Test(findings, faults_that_were_not_recorded_are_not_none)
+{
+    static const struct {
+        const char *option, *said;
+    } cases[] = {{"off", "not recorded: GPU faults, thrash"},
+                 {"off or no records", "; not recorded, or none: GPU faults\n"},
+                 {"on", "on: 0 GPU fault records, 1 CPU faults"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool recorded = !strcmp(cases[i].option, "on");
+        um_report_t *r = without_gpu_faults(cases[i].option);
+        char *text = stream_text(r, UM_REPORT_TEXT, 200);
+
+        cr_assert_not_null(strstr(text, cases[i].said), "%s:\n%s", cases[i].option, text);
+        cr_assert_eq(strstr(text, "0 GPU fault") != NULL, recorded, "%s", text);
+        free(text);
+        close_stream(r);
+        expect_faults("regions", recorded);
+        expect_faults("kernels", recorded);
+        expect_faults("phases", recorded);
+        if (!recorded)
+            json_decref(json);
+    }
 }

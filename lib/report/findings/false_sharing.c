@@ -27,8 +27,9 @@ static void names(const um_report_t *r, const um_shared_page_t *page, uint64_t a
         if (sharer->addr >= addr + bytes || sharer->addr + sharer->bytes <= addr)
             continue;
         um_group_name(&r->regions.groups[sharer->group], name, sizeof(name));
-        um_finding_say(out, size, "%s%s (%s)", (*n)++ ? ", " : "", name,
-                       um_h(um_bytes(sharer->bytes)));
+        um_finding_say(out, size, "%s%s", (*n)++ ? ", " : "", name);
+        if (r->regions.groups[sharer->group].label) /* else the name has it */
+            um_finding_say(out, size, " (%s)", um_h(um_bytes(sharer->bytes)));
     }
 }
 

@@ -100,6 +100,7 @@ um_human_t um_human(um_value_t value);
     um_status_t name(const um_report_t *report, const um_finding_kind_t *kind, um_findings_t *out)
 UM_DETECTOR(um_detect_first_touch);
 UM_DETECTOR(um_detect_demand_faulting);
+UM_DETECTOR(um_detect_sparse_faulting);
 UM_DETECTOR(um_detect_ping_pong);
 UM_DETECTOR(um_detect_false_sharing);
 UM_DETECTOR(um_detect_host_read_tail);

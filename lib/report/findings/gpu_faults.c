@@ -12,8 +12,10 @@
 /* Below this share of the 2 MiB blocks it touched, data is not dense: prefetching moves too much. */
 #define DENSE_PERCENT 50u
 
-/* "; of 190 launches only the first 2 faulted" */
-static void which_launches(um_finding_t *f, const um_report_t *r, const um_kernel_stat_t *kernel)
+/* "; of 190 launches only the first 2 faulted". `faults` are the finding's: where the kernel had others,
+ * too, its launches that faulted are not this finding's. */
+static void which_launches(um_finding_t *f, const um_report_t *r, const um_kernel_stat_t *kernel,
+                           uint64_t faults)
 {
     uint64_t launches = um_kernel_launches(kernel),
              all = r->kernels.total_execs ? r->kernels.total_execs : r->kernels.total_launches;
@@ -31,6 +33,8 @@ static void which_launches(um_finding_t *f, const um_report_t *r, const um_kerne
         um_say_in(f->seen, "; in its only launch");
         return;
     }
+    if (faults != kernel->faults)
+        return;
     um_say_in(f->seen, "; %s of its %s launches faulted", um_h(um_count(kernel->faulted)),
               um_h(um_count(launches)));
     if (r->n_traces == 1 && kernel->last_faulted == kernel->faulted && kernel->faulted < launches)
@@ -67,55 +71,64 @@ static uint64_t less(uint64_t part, uint64_t ping_pong, uint64_t whole)
 }
 
 static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind, uint32_t k,
-                             um_findings_t *out)
+                             bool want_dense, um_findings_t *out)
 {
     const um_kernel_stat_t *kernel = &r->kernels.kernels[k];
     um_finding_t f = {.kind = kind};
-    uint64_t ns = 0, bytes = 0, faults = 0, groups = 0, confidence = 0, in = 0, of = 0;
+    uint64_t ns = 0, bytes = 0, faults = 0, all = 0, groups = 0, confidence = 0, in = 0, of = 0;
+    uint64_t region_bytes = 0;
     char name[160];
 
     for (size_t p = 0; p < r->kernels.n_pairs; p++) {
         const um_kernel_region_t *pair = &r->kernels.pairs[p];
         const um_group_t *group = &r->regions.groups[pair->group];
-        uint64_t pair_ns, pair_bytes;
+        uint64_t pair_ns, pair_bytes, pair_faults;
 
-        if (pair->kernel != k || !pair->in_bytes || !dense(group))
+        if (pair->kernel != k || !pair->in_bytes || dense(group) != want_dense)
             continue;
         pair_ns = less(pair->ns - pair->first_ns, group->ping_pong.gpu_ns, group->sums.gpu_ns);
         pair_bytes = less(pair->in_bytes, group->ping_pong.in_bytes, group->sums.in_bytes);
+        pair_faults = less(pair->faults - pair->first_faults, group->ping_pong.gpu_faults,
+                           group->sums.gpu_faults);
         if (!pair_bytes)
             continue;
         ns += pair_ns;
         bytes += pair_bytes;
-        faults += pair->faults - pair->first_faults;
+        faults += pair_faults;
+        all += pair->faults;
+        region_bytes += group->bytes * group->regions;
         groups += pair->groups;
         confidence += pair->confidence;
         in += group->pages_in;
         of += group->block_pages;
         um_finding_place(&f, r, pair->group,
-                         (um_place_t){.bytes = pair_bytes,
-                                      .faults = pair->faults - pair->first_faults,
-                                      .ns = pair_ns});
+                         (um_place_t){.bytes = pair_bytes, .faults = pair_faults, .ns = pair_ns});
     }
-    if (!faults || !bytes)
+    if (!faults || !bytes || (!want_dense && faults < STORM_FAULTS && ns < STORM_NS))
         return UM_OK;
     um_finding_kernel(kernel, name, sizeof(name));
-    um_say_in(f.title, "Dense demand faulting%s", kernel->copy ? " by copies" : "");
+    um_say_in(f.title, "%s demand faulting%s", want_dense ? "Dense" : "Sparse",
+              kernel->copy ? " by copies" : "");
     um_say_in(f.where, "%s%s", kernel->copy || !*kernel->name ? "" : "kernel ", name);
     um_say_in(f.seen,
               "%s came from the CPU in answer to %s GPU fault record%s, %s %% of the blocks that "
               "it touched",
               um_h(um_bytes(bytes)), um_h(um_count(faults)), faults == 1 ? "" : "s",
               um_h(um_count(of ? in * 100 / of : 0)));
-    which_launches(&f, r, kernel);
-    um_say_in(f.todo, kernel->copy
+    which_launches(&f, r, kernel, faults);
+    um_say_in(f.todo, !want_dense
+                          ? "if it fits, prefetch all of it before the launch, the holes, too; if "
+                            "that moves too much, bring the accesses together, or let the GPU read "
+                            "over the link (SetAccessedBy)"
+                      : kernel->copy
                           ? "prefetch the managed side of the copy to the GPU first, or let the "
                             "source be the managed buffer itself"
                           : "prefetch the data to the GPU before the launch, or copy it there in "
                             "one piece");
     prefetch_code(&f);
-    um_finding_win(&f, r, "of GPU fault service", ns, UM_TO_DEVICE, bytes);
-    f.confidence = sure(confidence, faults);
+    um_finding_win(&f, r, "of GPU fault service", ns, UM_TO_DEVICE,
+                   want_dense ? bytes : region_bytes);
+    f.confidence = sure(confidence, all);
     um_finding_evidence(&f, "gpu_faults", um_count(faults));
     um_finding_evidence(&f, "gpu_fault_groups", um_count(groups));
     um_finding_evidence(&f, "gpu_fault_ns", um_ns(ns));
@@ -129,16 +142,27 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
     return um_findings_add(out, &f);
 }
 
-UM_DETECTOR(um_detect_demand_faulting)
+static um_status_t demand(const um_report_t *report, const um_finding_kind_t *kind, bool want_dense,
+                          um_findings_t *out)
 {
     for (uint32_t k = 0; k < report->kernels.n_kernels; k++) {
         um_status_t status =
-            report->kernels.kernels[k].faults ? demand_of(report, kind, k, out) : UM_OK;
+            report->kernels.kernels[k].faults ? demand_of(report, kind, k, want_dense, out) : UM_OK;
 
         if (status)
             return status;
     }
     return UM_OK;
+}
+
+UM_DETECTOR(um_detect_demand_faulting)
+{
+    return demand(report, kind, true, out);
+}
+
+UM_DETECTOR(um_detect_sparse_faulting)
+{
+    return demand(report, kind, false, out);
 }
 
 static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind, uint32_t k,
@@ -174,7 +198,7 @@ static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind,
               "%s GPU fault records on pages that the CPU was never seen to touch and for which "
               "nothing had to be moved, in %s of regions",
               um_h(um_count(faults)), um_h(um_bytes(region_bytes)));
-    which_launches(&f, r, kernel);
+    which_launches(&f, r, kernel, faults);
     um_say_in(f.todo, "populate the memory on the GPU before the kernel touches it; where the CPU "
                       "never needs it, allocate it with cudaMalloc");
     prefetch_code(&f);

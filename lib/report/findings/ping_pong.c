@@ -86,7 +86,7 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
         um_say_in(f->seen, ", %s of them while a kernel still ran (%s CPU faults then)",
                   um_h(um_count(set->out_running)), um_h(um_count(set->cpu_faults_running)));
     if (thrashed)
-        um_say_in(f->seen, "; the driver's thrashing detector named %s page%s of 4 KiB",
+        um_say_in(f->seen, "; the driver's thrashing detector named pages of 4 KiB %s time%s",
                   um_h(um_count(set->thrash)), set->thrash == 1 ? "" : "s");
     if (throttled)
         um_say_in(f->seen, "; throttled for %s", um_h(um_ns(set->throttle_ns)));
@@ -110,6 +110,22 @@ static void estimate(um_finding_t *f, const um_report_t *r, const um_page_set_t 
                   um_h(um_bytes(set->out_bytes)), um_h(um_rate(out.bytes_per_s)), in.source);
 }
 
+/* No fault of its own: it lies in a page with another region, and false sharing tells that story. */
+static bool only_dragged(const um_report_t *r, uint32_t g)
+{
+    const um_page_set_t *set = &r->regions.groups[g].ping_pong;
+
+    for (size_t s = 0; !set->gpu_faults && !set->cpu_faults && s < r->regions.n_shared; s++) {
+        const um_shared_page_t *page = &r->regions.shared[s];
+
+        for (uint32_t i = 0; page->dragging_faults && i < page->n; i++) {
+            if (page->sharer[i].group == g && page->sharer[i].dragged_bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
 UM_DETECTOR(um_detect_ping_pong)
 {
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
@@ -118,7 +134,7 @@ UM_DETECTOR(um_detect_ping_pong)
         um_status_t status;
         uint32_t also = 0;
 
-        if (!set->pages)
+        if (!set->pages || only_dragged(report, g))
             continue;
         describe(&f, report, g);
         estimate(&f, report, set);

@@ -12,6 +12,8 @@ const um_finding_kind_t um_finding_table[] = {
     {"ping-pong", "pages travel to and fro between CPU and GPU", um_detect_ping_pong},
     {"first-touch", "the GPU faults on memory that nobody has written", um_detect_first_touch},
     {"demand-faulting", "a kernel faults dense data in, page by page", um_detect_demand_faulting},
+    {"sparse-faulting", "a kernel faults scattered data in, page by page",
+     um_detect_sparse_faulting},
     {"host-read-tail", "the CPU takes results back by page faults", um_detect_host_read_tail},
     {"false-sharing", "unrelated buffers share a page that moves", um_detect_false_sharing},
     {"thrashing", "the driver saw pages thrash and held processors back", um_detect_thrashing},
@@ -118,10 +120,13 @@ void um_finding_region(const um_report_t *report, uint32_t group, char *out, siz
 {
     const um_group_t *of = &report->regions.groups[group];
     const char *site = um_report_site(report, of->call_site);
-    int n = um_group_name(of, out, bytes);
+    const char *from = um_report_site_from(report, of->call_site);
 
-    if (site && n >= 0 && (size_t)n < bytes)
-        snprintf(out + n, bytes - (size_t)n, " allocated at %.*s", (int)strcspn(site, ";"), site);
+    um_group_name(of, out, bytes);
+    if (site)
+        um_finding_say(out, bytes, " allocated at %.*s", (int)strcspn(site, ";"), site);
+    if (from)
+        um_finding_say(out, bytes, " from %.*s", (int)strcspn(from, ";"), from);
 }
 
 um_human_t um_human(um_value_t value)

@@ -19,7 +19,7 @@ UM_DETECTOR(um_detect_thrashing)
                   : thrash  ? "Thrashing and throttling"
                             : "Throttling");
         um_say_in(f.where, "%s", name);
-        um_say_in(f.seen, "the driver's thrashing detector named %s page%s of 4 KiB",
+        um_say_in(f.seen, "the driver's thrashing detector named pages of 4 KiB %s time%s",
                   um_h(um_count(thrash)), thrash == 1 ? "" : "s");
         if (throttle)
             um_say_in(f.seen, " and held processors back for %s", um_h(um_ns(throttle)));
