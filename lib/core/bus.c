@@ -79,6 +79,7 @@ struct um_bus {
     _Atomic uint32_t syncs;        /* sync tickets drawn */
     _Atomic uint32_t synced;       /* futex: the highest ticket that is served */
     _Atomic bool done;             /* the bus thread delivers nothing more */
+    _Atomic uint64_t delivered;    /* events, by the bus thread */
     _Atomic uint64_t lost_nowhere; /* posts that found no ring */
     uint64_t serial;
     size_t ring_bytes;
@@ -86,7 +87,6 @@ struct um_bus {
     um_sink_t sink[UM_BUS_SINKS];
     unsigned n_sinks;
     pthread_t thread;
-    bool joinable;
 
     pthread_mutex_t lock; /* of the rings' list and of the totals of freed rings */
     um_ring_t *rings;
@@ -324,10 +324,11 @@ bool um_bus_post(um_bus_t *bus, const um_event_t *event, bool wake)
 
 /* ---- draining; on the bus thread ---- */
 
-static void um_deliver(const um_bus_t *bus, const um_event_t *event)
+static void um_deliver(um_bus_t *bus, const um_event_t *event)
 {
     for (unsigned i = 0; i < bus->n_sinks; i++)
         bus->sink[i].event(bus->sink[i].ctx, event);
+    um_add(&bus->delivered, 1);
 }
 
 /* The next event of a ring, fillers skipped; NULL when it is drained up to its limit. */
@@ -573,7 +574,6 @@ um_status_t um_bus_start(um_bus_t *bus)
         atomic_store(&bus->state, UM_BUS_STOPPED);
         return UM_ERR_NO_MEMORY;
     }
-    bus->joinable = true;
     pthread_setname_np(bus->thread, "umrt-bus");
     return UM_OK;
 }
@@ -616,19 +616,42 @@ uint64_t um_bus_posted(const um_bus_t *bus)
     return um_bus_total(bus, false);
 }
 
-void um_bus_stop(um_bus_t *bus)
+/* A program may end inside the driver (from a signal handler, say), whose locks a sink then waits for in
+ * vain: its end must not wait along. */
+static bool um_bus_join(um_bus_t *bus)
+{
+    uint64_t patience_ns = 1000000000u + (uint64_t)bus->wait_ms * 50 * 1000000u;
+    uint64_t seen = 0, since = um_clock_ns();
+    struct timespec until;
+
+    do {
+        uint64_t delivered = atomic_load_explicit(&bus->delivered, memory_order_relaxed);
+
+        if (delivered != seen)
+            since = um_clock_ns();
+        seen = delivered;
+        clock_gettime(CLOCK_REALTIME, &until); /* the only clock that this join knows */
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_timedjoin_np(bus->thread, NULL, &until) == 0)
+            return true;
+    } while (um_clock_ns() - since < patience_ns);
+    pthread_detach(bus->thread);
+    return false;
+}
+
+bool um_bus_stop(um_bus_t *bus)
 {
     int state = UM_BUS_RUNNING;
 
     if (!atomic_compare_exchange_strong(&bus->state, &state, UM_BUS_STOPPED)) {
         if (state == UM_BUS_NEW)
             atomic_store(&bus->state, UM_BUS_STOPPED);
-        return;
+        return true;
     }
     um_bus_wake(bus);
-    if (bus->joinable)
-        pthread_join(bus->thread, NULL);
-    bus->joinable = false;
+    return um_bus_join(bus);
 }
 
 void um_bus_free(um_bus_t *bus)

@@ -35,7 +35,9 @@ bool um_bus_post(um_bus_t *bus, const um_event_t *event, bool wake);
 void um_bus_sync(um_bus_t *bus);
 uint64_t um_bus_lost(const um_bus_t *bus);
 uint64_t um_bus_posted(const um_bus_t *bus);
-void um_bus_stop(um_bus_t *bus); /* drains, joins; posts after it are dropped silently */
+/* Drains and joins; posts after it are dropped silently. false = a sink got nowhere for a second and
+ * 50 times wait_ms: it is left there, still using what it uses, and the bus must not be freed. */
+bool um_bus_stop(um_bus_t *bus);
 void um_bus_free(um_bus_t *bus); /* stops; no post or sync may be under way; NULL is fine */
 /* In a forked child: no thread is left; posts become no-ops, and so does all else. What the bus owns
  * is leaked on purpose. Async-signal-safe. */

@@ -54,7 +54,7 @@ static um_log_fn um_log_target(void **ctx)
 
 /* One write(2), so that lines of several threads do not mix. A reader that closed the other end of
  * the pipe must not kill the program for a line of ours: SIGPIPE is held off and eaten. */
-static void um_log_stderr(const char *line, size_t bytes)
+void um_log_write(const char *line, size_t bytes)
 {
     const struct timespec at_once = {0, 0};
     sigset_t pipe_only, before, pending;
@@ -103,7 +103,7 @@ void um_log_line(um_log_level_t level, const char *format, ...)
         fn(ctx, (int)level, line);
     } else {
         line[end] = '\n';
-        um_log_stderr(line, end + 1);
+        um_log_write(line, end + 1);
     }
 out:
     errno = saved;

@@ -12,6 +12,7 @@
 #include "um_runtime.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 typedef enum um_log_level {
     UM_LOG_ERROR = 0,
@@ -24,6 +25,9 @@ void um_log_set(um_log_level_t threshold, um_log_fn fn, void *ctx); /* fn NULL =
 bool um_log_on(um_log_level_t level);
 void um_log_line(um_log_level_t level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The bytes as they are, in one write to stderr; a reader that went away does not kill the program. */
+void um_log_write(const char *line, size_t bytes);
 
 #define um_log(level, ...)                                                                         \
     do {                                                                                           \

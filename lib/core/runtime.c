@@ -279,7 +279,7 @@ static void summarise(char *line, size_t bytes)
 
 void um_runtime_shutdown(void)
 {
-    char line[512];
+    char line[512], said[sizeof(line) + 8];
 
     if (atomic_load(&phase) != RUNNING)
         return;
@@ -291,13 +291,14 @@ void um_runtime_shutdown(void)
                 backend->detach();
             if (executor)
                 executor->ops->stop(executor);
-            um_bus_stop(self.bus);
-            if (recorder)
+            if (!um_bus_stop(self.bus))
+                um_log(UM_LOG_WARN, "gave up waiting for what was under way at the end");
+            else if (recorder)
                 um_recorder_close(recorder);
         }
         summarise(line, sizeof(line));
         if (!leave_note(UM_NOTE_END, line) && self.settings.summary && state != UM_RUNTIME_INERT)
-            fprintf(stderr, "umrt: %s\n", line);
+            um_log_write(said, (size_t)snprintf(said, sizeof(said), "umrt: %s\n", line));
         atomic_store(&phase, STOPPED);
     }
     pthread_mutex_unlock(&lock);

@@ -282,3 +282,14 @@ Test(bus, child_of_a_fork_goes_on_after_abandon)
     cr_assert_eq(seen.n, 1);
     um_bus_free(bus);
 }
+
+Test(bus, the_end_does_not_wait_for_a_sink_that_is_stuck)
+{
+    make(1 << 16, 0);
+    cr_assert_eq(um_bus_start(bus), UM_OK);
+    pthread_mutex_lock(&gate);
+    post(1);
+    cr_assert_not(um_bus_stop(bus));
+    cr_assert_not(post(2));
+    pthread_mutex_unlock(&gate); /* the bus stays: its thread is still about */
+}

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -407,6 +408,29 @@ Test(runtime, ends_by_itself_at_exit)
     cr_assert_eq(count_in_trace(UM_EV_MARK, "only"), 1);
     cr_assert(note(1, &left));
     cr_assert_eq(left.kind, UM_NOTE_END);
+    cleanup();
+}
+
+Test(runtime, ends_well_when_nobody_reads_stderr_any_more)
+{
+    um_config_t config = setup(UM_MODE_OBSERVE);
+    int status, fd[2];
+
+    unsetenv(UM_NOTE_ENV); /* the last line goes to stderr */
+    fflush(NULL);
+    cr_assert_eq(pipe(fd), 0);
+    if (fork() == 0) {
+        forked = true;
+        signal(SIGPIPE, SIG_DFL);
+        dup2(fd[1], STDERR_FILENO);
+        close(fd[0]);
+        close(fd[1]);
+        um_runtime_init(&config);
+        exit(7);
+    }
+    wait(&status);
+    cr_assert(WIFEXITED(status));
+    cr_assert_eq(WEXITSTATUS(status), 7);
     cleanup();
 }
 
