@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define UM_STOP_MS 500
+#define UM_STOP_MS 1000
 
 static pthread_t um_drain_thread;
 static bool um_drain_started;
@@ -244,6 +244,11 @@ static void *um_drain(void *ctx)
             continue;
         um_drain_once();
     }
+    um_compare_clocks();
+    /* Here and not on the thread that ends the program: it may have been interrupted inside CUPTI. */
+    if (um_live.cupti->activity_flush && um_busy &&
+        (um_um_records == UM_SWITCHED_ON || um_kernel_records == UM_SWITCHED_ON))
+        um_live.cupti->activity_flush(1);
     um_log(UM_LOG_INFO, "%llu drains, %llu late; at worst %.2f ms apart, %.2f ms in the flush",
            (unsigned long long)um_drains.drains, (unsigned long long)um_drains.late,
            (double)um_drains.worst_gap_ns / 1e6, (double)um_drains.worst_flush_ns / 1e6);
@@ -275,7 +280,7 @@ um_status_t um_activity_init(void)
     return um_drain_started ? UM_OK : UM_ERR_NO_MEMORY;
 }
 
-/* At exit. A drain thread that is stuck inside CUPTI is left alone, and then nothing is flushed. */
+/* At exit. A drain thread that is stuck inside CUPTI is left alone, with what it has not brought. */
 void um_activity_stop(void)
 {
     uint64_t until_ns = um_live_now_ns() + UM_STOP_MS * 1000000u;
@@ -287,10 +292,5 @@ void um_activity_stop(void)
     if (!um_live_join(um_drain_thread, &um_drain_done, until_ns))
         return;
     um_drain_started = false;
-    um_cuda_own = true;
-    um_compare_clocks();
-    if (um_busy && (um_um_records == UM_SWITCHED_ON || um_kernel_records == UM_SWITCHED_ON))
-        um_live.cupti->activity_flush(1);
-    um_cuda_own = false;
     um_records_stop(um_live_now_ns() + UM_STOP_MS * 1000000u);
 }

@@ -46,6 +46,7 @@ static void um_late_start(void)
     if (!up)
         return;
     um_live.late = true;
+    um_live.capturing = true; /* for all we know */
     um_backend_tell_devices();
     if (context)
         um_activity_context();

@@ -9,6 +9,7 @@
 #include "executor.h"
 #include "live.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -477,6 +478,8 @@ static void um_on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data)
 static void CUPTIAPI um_callback(void *ctx, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                  const void *data)
 {
+    int saved = errno;
+
     (void)ctx;
     if (!um_live.on || um_cuda_own)
         return;
@@ -490,6 +493,7 @@ static void CUPTIAPI um_callback(void *ctx, CUpti_CallbackDomain domain, CUpti_C
     } else if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
         um_on_resource(id, data);
     }
+    errno = saved;
 }
 
 /* Says who holds CUPTI, where this CUPTI can tell. */

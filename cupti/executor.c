@@ -24,7 +24,7 @@ static _Atomic(CUcontext) contexts[UM_CONTEXTS_MAX];
 
 void um_cuda_context_is(uint32_t context, CUcontext handle)
 {
-    if (context < UM_CONTEXTS_MAX &&
+    if (context && context < UM_CONTEXTS_MAX &&
         atomic_load_explicit(&contexts[context], memory_order_relaxed) != handle)
         atomic_store_explicit(&contexts[context], handle, memory_order_release);
 }
@@ -118,6 +118,7 @@ static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint
 static bool free_bytes(void *ctx, uint32_t context, uint64_t *free, uint64_t *total)
 {
     CUcontext handle = um_cuda_context(context), popped;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     size_t free_size = 0, total_size = 0;
     bool own = um_cuda_own, known = false;
 
@@ -125,10 +126,14 @@ static bool free_bytes(void *ctx, uint32_t context, uint64_t *free, uint64_t *to
     if (!handle || !um_cuda()->mem_info)
         return false;
     um_cuda_own = true;
+    if (um_cuda()->capture_mode) /* as in start: it may be any thread that asks */
+        um_cuda()->capture_mode(&mode);
     if (um_cuda()->ctx_push(handle) == CUDA_SUCCESS) {
         known = um_cuda()->mem_info(&free_size, &total_size) == CUDA_SUCCESS;
         um_cuda()->ctx_pop(&popped);
     }
+    if (um_cuda()->capture_mode)
+        um_cuda()->capture_mode(&mode); /* back to what it was */
     um_cuda_own = own;
     *free = free_size;
     *total = total_size;

@@ -291,7 +291,7 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     atomic_fetch_add_explicit(&runtime->launches, 1, memory_order_relaxed);
     if (!um_live.record && !um_live_managed())
         return;
-    uint64_t exec = um_word(info, 0);
+    uint64_t exec = um_word(info, 0), stream = um_call_stream(info, call);
     if (!um_graph_load(exec, &graph)) {
         graph.n_args = 0;
         graph.flags = UM_LAUNCH_ARGS_UNKNOWN;
@@ -305,10 +305,10 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     um_event_t event = um_live_event(UM_EV_LAUNCH);
     event.u.launch = (um_ev_launch_t){
         .correlation = info->correlationId,
-        .stream = um_call_stream(info, call),
+        .stream = stream,
         .context = info->contextUid,
         .device = um_live_device(info->contextUid),
-        .flags = UM_LAUNCH_GRAPH | graph.flags,
+        .flags = UM_LAUNCH_GRAPH | graph.flags | (um_is_captured(stream) ? UM_LAUNCH_CAPTURED : 0),
         .graph = exec,
         .n_args = graph.n_args,
         .args = graph.args,

@@ -24,6 +24,7 @@ typedef struct um_seen_launch {
     uint64_t stream;
     void *const *params;
     void *const *extra;
+    bool elsewhere; /* perhaps on another device than that of the current context */
 } um_seen_launch_t;
 
 /* ---- definition, once a kernel ------------------------------------------------------------- */
@@ -123,7 +124,7 @@ const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol)
 {
     const um_kernel_t *kernel = um_kernels_find(um_live.runtime->kernels, handle);
 
-    return kernel ? kernel : um_launch_define(handle, true, symbol);
+    return kernel || !handle ? kernel : um_launch_define(handle, true, symbol);
 }
 
 const um_kernel_t *um_launch_kernel_named(const char *name)
@@ -139,12 +140,11 @@ const um_kernel_t *um_launch_kernel_named(const char *name)
 
 /* Asked only once a capture has begun somewhere: 20 ns. The legacy stream cannot be captured, and
  * asking about it while another is would be an error. */
-static bool um_is_captured(const um_call_t *call, uint64_t stream)
+bool um_is_captured(uint64_t stream)
 {
     const um_cuda_t *cuda = um_live.cuda;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-    (void)call;
     if (!um_live.capturing || stream < 2 || !cuda->stream_is_capturing)
         return false;
     um_cuda_own = true;
@@ -229,7 +229,7 @@ static void um_discover(uint64_t word)
 static void um_discover_args(const um_kernel_t *kernel, void *const *params)
 {
     for (uint32_t i = 0; i < kernel->n_params; i++)
-        for (uint32_t at = 0; at + 8 <= kernel->params[i].size_bytes; at += 8) {
+        for (uint32_t at = 0; params[i] && at + 8 <= kernel->params[i].size_bytes; at += 8) {
             uint64_t word;
             memcpy(&word, (const char *)params[i] + at, sizeof(word));
             if (um_in_no_region(word))
@@ -262,8 +262,7 @@ bool um_launch_touches_managed(const um_arg_t *args, uint32_t n)
     return true;
 }
 
-static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
-                      um_seen_launch_t *launch)
+static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
 {
     um_runtime_t *runtime = um_live.runtime;
     um_arg_t args[UM_MAX_ARGS];
@@ -294,7 +293,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
         atomic_fetch_add_explicit(&runtime->launches_managed, 1, memory_order_relaxed);
     else if (!recording)
         return;
-    if (um_is_captured(call, launch->stream))
+    if (um_is_captured(launch->stream))
         launch->flags |= UM_LAUNCH_CAPTURED;
 
     um_event_t event = um_live_event(UM_EV_LAUNCH);
@@ -303,7 +302,7 @@ static void um_launch(const CUpti_CallbackData *info, const um_call_t *call,
         .kernel = kernel ? kernel->id : 0,
         .stream = launch->stream,
         .context = info->contextUid,
-        .device = um_live_device(info->contextUid),
+        .device = launch->elsewhere ? UM_DEVICE_NONE : um_live_device(info->contextUid),
         .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
         .block = {launch->block[0], launch->block[1], launch->block[2]},
         .shared_bytes = launch->shared_bytes,
@@ -334,7 +333,7 @@ void um_on_launch(const CUpti_CallbackData *info, const um_call_t *call)
         .params = p->kernelParams,
         .extra = call->word[0] == UM_NO_WORD ? NULL : p->extra,
     };
-    um_launch(info, call, &launch);
+    um_launch(info, &launch);
 }
 
 void um_on_launch_ex(const CUpti_CallbackData *info, const um_call_t *call)
@@ -359,12 +358,13 @@ void um_on_launch_ex(const CUpti_CallbackData *info, const um_call_t *call)
     for (unsigned i = 0; c->attrs && i < c->numAttrs; i++)
         if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && c->attrs[i].value.cooperative)
             launch.flags |= UM_LAUNCH_COOPERATIVE;
-    um_launch(info, call, &launch);
+    um_launch(info, &launch);
 }
 
 /* One call, a launch on each device; all carry the call's correlation. */
 void um_on_launch_multi(const CUpti_CallbackData *info, const um_call_t *call)
 {
+    (void)call;
     if (!um_entering(info))
         return;
     const cuLaunchCooperativeKernelMultiDevice_params *p = info->functionParams;
@@ -378,8 +378,9 @@ void um_on_launch_multi(const CUpti_CallbackData *info, const um_call_t *call)
             .flags = UM_LAUNCH_COOPERATIVE,
             .stream = (uint64_t)(uintptr_t)l->hStream,
             .params = l->kernelParams,
+            .elsewhere = p->numDevices > 1,
         };
-        um_launch(info, call, &launch);
+        um_launch(info, &launch);
     }
 }
 
@@ -400,5 +401,5 @@ void um_on_launch_legacy(const CUpti_CallbackData *info, const um_call_t *call)
         launch.grid[0] = (uint32_t)size;
         launch.grid[1] = (uint32_t)(size >> 32);
     }
-    um_launch(info, call, &launch);
+    um_launch(info, &launch);
 }

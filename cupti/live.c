@@ -51,7 +51,7 @@ static _Atomic int32_t um_context_device[UM_CONTEXTS];
 
 void um_live_context_is_on(uint32_t context, int32_t device)
 {
-    if (context < UM_CONTEXTS)
+    if (context && context < UM_CONTEXTS)
         um_context_device[context] = device + 1;
 }
 

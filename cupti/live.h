@@ -142,6 +142,9 @@ const um_kernel_t *um_launch_kernel_named(const char *name);
  * looked at, while recording. No lock. */
 bool um_launch_touches_managed(const um_arg_t *args, uint32_t n);
 
+/* Whether what is put on the stream becomes part of a graph instead of running. */
+bool um_is_captured(uint64_t stream);
+
 /* graphs.c */
 void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_graph_instantiate(const CUpti_CallbackData *info, const um_call_t *call);

@@ -171,29 +171,33 @@ void um_on_free(const CUpti_CallbackData *info, const um_call_t *call)
 typedef struct um_gather {
     uint64_t addr[256];
     size_t n;
-    bool (*wanted)(const um_region_t *region);
 } um_gather_t;
+#define UM_GATHERED (sizeof(((um_gather_t *)0)->addr) / sizeof(uint64_t))
 
 static void um_gather_region(void *ctx, const um_region_t *region)
 {
     um_gather_t *gather = ctx;
 
-    if (gather->n < sizeof(gather->addr) / sizeof(*gather->addr) &&
-        (!gather->wanted || gather->wanted(region)))
+    if (gather->n < UM_GATHERED)
         gather->addr[gather->n++] = region->addr;
 }
 
-/* Drops in rounds, because um_regions_each holds the lock that removal needs. */
-static void um_memory_drop_all(uint64_t addr, uint64_t bytes, bool (*wanted)(const um_region_t *))
+/* In rounds, because um_regions_each holds the lock that removal needs, and that no driver call may be
+ * made under. */
+static void um_memory_drop_all(uint64_t addr, uint64_t bytes, bool (*wanted)(uint64_t addr))
 {
-    um_gather_t gather = {.wanted = wanted};
+    uint64_t end = addr + bytes;
+    um_gather_t gather;
 
     do {
         gather.n = 0;
-        um_regions_each(um_live.runtime->regions, addr, bytes, um_gather_region, &gather);
-        for (size_t i = 0; i < gather.n; i++)
-            um_memory_drop(gather.addr[i], 0);
-    } while (gather.n == sizeof(gather.addr) / sizeof(*gather.addr));
+        um_regions_each(um_live.runtime->regions, addr, end - addr, um_gather_region, &gather);
+        for (size_t i = 0; i < gather.n; i++) {
+            if (!wanted || wanted(gather.addr[i]))
+                um_memory_drop(gather.addr[i], 0);
+            addr = gather.addr[i] + 1;
+        }
+    } while (gather.n == UM_GATHERED);
 }
 
 void um_on_unmap(const CUpti_CallbackData *info, const um_call_t *call)
@@ -203,11 +207,11 @@ void um_on_unmap(const CUpti_CallbackData *info, const um_call_t *call)
 }
 
 /* The driver answers INVALID_VALUE for an address that it knows nothing of. */
-static bool um_is_unknown(const um_region_t *region)
+static bool um_is_unknown(uint64_t addr)
 {
     unsigned type = 0;
 
-    return um_live.cuda->pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, region->addr) ==
+    return um_live.cuda->pointer_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, addr) ==
            CUDA_ERROR_INVALID_VALUE;
 }
 

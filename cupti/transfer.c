@@ -30,6 +30,13 @@ static um_end_t um_end(uint64_t addr, bool host_only)
     return (um_end_t){um_live.late && !host_only ? UM_MEMORY_UNKNOWN : UM_MEMORY_PAGEABLE, 0};
 }
 
+static uint32_t um_transfer_flags(const um_call_t *call, uint64_t stream)
+{
+    if (!(call->flags & UM_CALL_ASYNC))
+        return 0;
+    return UM_TRANSFER_ASYNC | (um_is_captured(stream) ? UM_TRANSFER_CAPTURED : 0);
+}
+
 /* A call that returns when the work is done is also a wait. */
 static void um_post_wait(const CUpti_CallbackData *info, const um_call_t *call)
 {
@@ -85,7 +92,7 @@ static void um_post_copy(const CUpti_CallbackData *info, const um_call_t *call, 
         .device = um_live_device(info->contextUid),
         .correlation = info->correlationId,
         .stream = um_call_stream(info, call),
-        .flags = call->flags & UM_CALL_ASYNC ? UM_TRANSFER_ASYNC : 0,
+        .flags = um_transfer_flags(call, um_call_stream(info, call)),
     };
     event.time_ns = begin;
     um_live_post(&event, false);
@@ -166,7 +173,7 @@ static void um_post_set(const CUpti_CallbackData *info, const um_call_t *call, u
         .correlation = info->correlationId,
         .device = um_live_device(info->contextUid),
         .stream = um_call_stream(info, call),
-        .flags = call->flags & UM_CALL_ASYNC ? UM_TRANSFER_ASYNC : 0,
+        .flags = um_transfer_flags(call, um_call_stream(info, call)),
     };
     event.time_ns = begin;
     um_live_post(&event, false);

@@ -16,6 +16,7 @@
 #define PRESENT_BIT  63 /* of a pagemap entry */
 #define SCAN_EXTENTS 256
 #define READ_PAGES   1024
+#define LOWEST_FD    128
 
 /* Kernel interface (Documentation/admin-guide/mm/pagemap.rst); older headers do not have it. */
 struct scan_region {
@@ -134,6 +135,18 @@ static um_status_t read_entries(const um_pagemap_t *pagemap, uint64_t start, uin
     return UM_OK;
 }
 
+/* Out of the way of programs that count on low descriptors, the standard ones above all. */
+static int open_high(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_FD);
+
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
 um_status_t um_pagemap_open(um_pagemap_t **out)
 {
     char here;
@@ -144,7 +157,7 @@ um_status_t um_pagemap_open(um_pagemap_t **out)
     if (!pagemap)
         return UM_ERR_NO_MEMORY;
     here = 1; /* present, or nothing that pagemap says can be believed */
-    pagemap->fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    pagemap->fd = open_high("/proc/self/pagemap");
     if (pagemap->fd < 0 || !um_pagemap_page(pagemap, (uint64_t)(uintptr_t)&here)) {
         um_pagemap_close(pagemap);
         return UM_ERR_UNSUPPORTED;

@@ -2,6 +2,7 @@
  * A libcuda.so.1 with no GPU behind it: just enough for the live source to run in a test. Addresses
  * it was told of with fake_cuda_memory are the only ones that it knows.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +200,7 @@ static CUresult param_info(size_t index, size_t *offset, size_t *bytes)
     static const size_t size[] = {8, 8, 4};
 
     fake_cuda_calls++;
+    errno = ENOTTY; /* as calls into the kernel may leave it */
     if (index > 2)
         return CUDA_ERROR_INVALID_VALUE;
     *offset = index * 8;

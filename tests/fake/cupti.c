@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cuda.h>
 #include <cupti.h>
@@ -16,6 +17,7 @@ int fake_cupti_subscribe_result; /* CUptiResult of the next subscriptions */
 int fake_cupti_enable_result;    /* of enabling unified-memory records */
 int fake_cupti_um_enabled, fake_cupti_kernels_enabled, fake_cupti_flushes, fake_cupti_forced;
 int fake_cupti_disabled, fake_cupti_finalized; /* what umrt must never do */
+int fake_cupti_stuck;                          /* a forced flush never returns */
 uint64_t fake_cupti_dropped;
 static CUpti_CallbackFunc callback;
 static uint8_t enabled[8][1024];
@@ -171,6 +173,8 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
     uint8_t *buffer = NULL;
     size_t bytes = 0, max = 0;
 
+    while (__atomic_load_n(&fake_cupti_stuck, __ATOMIC_RELAXED) && flag)
+        pause();
     __atomic_fetch_add(flag ? &fake_cupti_forced : &fake_cupti_flushes, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     for (size_t done = 0; requested && done < used;) {

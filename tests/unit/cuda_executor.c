@@ -64,6 +64,7 @@ static CUresult destroy(CUstream stream)
 static CUresult info(size_t *free_bytes, size_t *total_bytes)
 {
     cr_assert(um_cuda_own);
+    cr_assert(relaxed, "a capture elsewhere must not mind");
     cr_assert_eq(stack[depth - 1], CTX_A);
     *free_bytes = 5 * MIB;
     *total_bytes = 6 * MIB;
@@ -72,7 +73,11 @@ static CUresult info(size_t *free_bytes, size_t *total_bytes)
 
 static CUresult capture(CUstreamCaptureMode *mode)
 {
+    CUstreamCaptureMode before =
+        relaxed ? CU_STREAM_CAPTURE_MODE_RELAXED : CU_STREAM_CAPTURE_MODE_GLOBAL;
+
     relaxed = *mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+    *mode = before;
     return CUDA_SUCCESS;
 }
 
@@ -213,6 +218,16 @@ Test(cuda_executor, what_is_torn_down_is_nobodys_failure)
     stop();
 }
 
+Test(cuda_executor, a_context_without_a_number_gets_nothing)
+{
+    start(1);
+    um_cuda_context_is(0, CTX_A);
+    apply(UM_HINT_PREFETCH, MIB, 0);
+    cr_assert_eq(by[UM_HINT_CANCELLED], 1);
+    cr_assert_eq(n_calls, 0);
+    stop();
+}
+
 Test(cuda_executor, streams_go_with_their_context)
 {
     start(1);
@@ -253,6 +268,7 @@ Test(cuda_executor, tells_free_memory_of_the_context)
     cr_assert_eq(total, 6 * MIB);
     cr_assert_eq(depth_left, 0);
     cr_assert_not(um_cuda_own);
+    cr_assert_not(relaxed, "the thread's mode is as it was");
     cr_assert_not(executor->ops->free_bytes(executor, 99, &free, &total));
     stop();
 }

@@ -4,6 +4,7 @@
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -453,6 +454,79 @@ Test(live, a_captured_launch_says_so)
     cr_assert_eq(event_of(UM_EV_LAUNCH, 0)->u.launch.flags, 0, "nobody has begun a capture yet");
     cr_assert_eq(event_of(UM_EV_LAUNCH, 1)->u.launch.flags, UM_LAUNCH_CAPTURED);
     cr_assert_eq(event_of(UM_EV_LAUNCH, 2)->u.launch.flags, 0);
+}
+
+Test(live, what_is_put_into_a_capture_is_not_told_as_run)
+{
+    CUstream captured = (CUstream)0xcab;
+    cuStreamBeginCapture_v2_params begin = {captured, CU_STREAM_CAPTURE_MODE_GLOBAL};
+    cuMemcpyAsync_params copy = {A, D, 4096, captured};
+    cuMemsetD8Async_params set = {A, 7, 4096, captured}, set_now = {A, 7, 4096, NULL};
+    cuGraphLaunch_params graph = {(CUgraphExec)0xe0, captured};
+
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2, &begin, NULL);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync, &copy, NULL);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, &set, NULL);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, &set_now, NULL);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch, &graph, NULL);
+    cr_assert_eq(event_of(UM_EV_COPY, 0)->u.copy.flags, UM_TRANSFER_ASYNC | UM_TRANSFER_CAPTURED);
+    cr_assert_eq(event_of(UM_EV_SET, 0)->u.set.flags, UM_TRANSFER_ASYNC | UM_TRANSFER_CAPTURED);
+    cr_assert_eq(event_of(UM_EV_SET, 1)->u.set.flags, UM_TRANSFER_ASYNC);
+    cr_assert(event_of(UM_EV_LAUNCH, 0)->u.launch.flags & UM_LAUNCH_CAPTURED);
+}
+
+Test(live, the_device_of_a_launch_on_several_is_not_guessed)
+{
+    uint64_t a = A;
+    int n = 1;
+    void *args[] = {&a, &a, &n};
+    CUDA_LAUNCH_PARAMS each[2] = {
+        {.function = (CUfunction)0x1000, .gridDimX = 1, .blockDimX = 1, .kernelParams = args},
+        {.function = (CUfunction)0x1000, .gridDimX = 1, .blockDimX = 1, .kernelParams = args}};
+    cuLaunchCooperativeKernelMultiDevice_params params = {each, 2, 0};
+
+    start(UM_MODE_HINT);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice, &params, NULL);
+    params.numDevices = 1;
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernelMultiDevice, &params, NULL);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 0)->u.launch.device, UM_DEVICE_NONE);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 1)->u.launch.device, UM_DEVICE_NONE);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 2)->u.launch.device, 0);
+}
+
+Test(live, callbacks_leave_errno_alone)
+{
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    errno = EDOM;
+    launch(0x1000, A, A, NULL); /* the kernel's first: the driver is asked about it */
+    cr_assert_eq(errno, EDOM);
+}
+
+Test(live, a_launch_of_nothing_asks_the_driver_nothing)
+{
+    start(UM_MODE_HINT);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    int before = CUDA_INT("fake_cuda_calls");
+    launch(0, A, A, NULL);
+    cr_assert_eq(CUDA_INT("fake_cuda_calls"), before);
+    cr_assert_eq(count_of(UM_EV_LAUNCH), 0);
+}
+
+Test(live, the_end_is_not_held_up_inside_cupti, .timeout = 60)
+{
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    CUPTI_INT("fake_cupti_stuck") = 1; /* as if the thread that ends held its lock */
+    um_backend()->detach();
 }
 
 Test(live, a_graph_is_one_launch_with_the_arguments_of_all_its_nodes)

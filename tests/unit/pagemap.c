@@ -1,9 +1,11 @@
 /* The page tables of this very process, asked about memory of our own. */
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "model/residency.h"
 
@@ -148,5 +150,15 @@ Test(pagemap, says_how_many_there_were_when_merging_does_not_help)
     cr_assert_eq(um_pagemap_present(pagemap, base, 40 * 32 * PAGE, out, 4, &n, &present), UM_OK);
     cr_assert_eq(n, 40);
     cr_assert_eq(out[3].addr, base + 3 * 32 * PAGE);
+    um_pagemap_close(pagemap);
+}
+
+Test(pagemap, stays_off_the_standard_descriptors)
+{
+    um_pagemap_t *pagemap;
+
+    close(STDIN_FILENO);
+    pagemap = open_pagemap(false);
+    cr_assert_lt(fcntl(STDIN_FILENO, F_GETFD), 0);
     um_pagemap_close(pagemap);
 }
