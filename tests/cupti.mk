@@ -5,6 +5,7 @@ tests_unit_marks_SOURCES = tests/unit/marks.c
 if UM_WITH_CUDA
 check_PROGRAMS += tests/unit/cupti_decode tests/unit/cupti_driver tests/unit/cupti_live \
 	tests/unit/cupti_threads
+UM_THREAD_TESTS += tests/unit/cupti_threads
 tests_unit_cupti_decode_SOURCES = tests/unit/cupti_decode.c
 tests_unit_cupti_driver_SOURCES = tests/unit/cupti_driver.c
 tests_unit_cupti_driver_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)

@@ -4,7 +4,9 @@
  * Finders take no lock. A table only ever gains handles; a forgotten handle keeps its entry with no
  * kernel. A full table is replaced by a bigger copy without the forgotten ones; the old ones stay
  * until the end, because a finder may still be in them (their sizes double, so together they are no
- * bigger than the last). Definitions are kept for ever too: events and launches refer to them.
+ * bigger than the last). Definitions are kept for ever too: events and launches refer to them. One
+ * whose handle was forgotten is used again when the same kernel comes back, so that a program that loads
+ * and unloads without end has no more of them than kernels.
  */
 #include "kernels.h"
 
@@ -15,6 +17,7 @@
 
 #define UM_PARAM_BLOCK_MAX 32764u /* CUDA 12.1 and later; 4,096 before */
 #define UM_FIRST_SIZE      256u
+#define UM_FORGOTTEN       1024u /* chains of forgotten definitions */
 
 typedef struct um_kernel_entry {
     _Atomic uint64_t handle; /* 0 = free; set after kernel, never changed again */
@@ -32,6 +35,7 @@ typedef struct um_kernel_table {
 typedef struct um_kernel_cell {
     um_kernel_t kernel;
     struct um_kernel_cell *older;
+    struct um_kernel_cell *forgotten; /* the next one of its chain */
     um_param_t params[];
 } um_kernel_cell_t;
 
@@ -40,6 +44,7 @@ struct um_kernels {
     /* below: under lock */
     pthread_mutex_t lock;
     um_kernel_cell_t *cells;
+    um_kernel_cell_t *forgotten[UM_FORGOTTEN]; /* by name */
     uint32_t last_id;
     void (*on_new)(void *ctx, const um_kernel_t *kernel);
     void *on_new_ctx;
@@ -180,6 +185,58 @@ static um_kernel_cell_t *um_cell_new(uint64_t handle, const char *name, uint64_t
     return cell;
 }
 
+static um_kernel_cell_t **um_forgotten_chain(um_kernels_t *kernels, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return &kernels->forgotten[hash % UM_FORGOTTEN];
+}
+
+static void um_entry_forget(um_kernels_t *kernels, um_kernel_entry_t *entry)
+{
+    um_kernel_t *kernel = atomic_load_explicit(&entry->kernel, memory_order_relaxed);
+    um_kernel_cell_t *cell = (um_kernel_cell_t *)(void *)kernel, **chain;
+
+    if (kernel == NULL)
+        return;
+    atomic_store_explicit(&entry->kernel, NULL, memory_order_release);
+    chain = um_forgotten_chain(kernels, kernel->name);
+    cell->forgotten = *chain;
+    *chain = cell;
+}
+
+static bool um_is_same(const um_kernel_t *kernel, const char *name, uint64_t module_hash,
+                       const um_param_t *params, uint32_t n)
+{
+    bool known = um_layout_sane(params, n);
+
+    if (kernel->module_hash != module_hash || kernel->layout_known != known ||
+        kernel->n_params != (known ? n : 0) || strcmp(kernel->name, name) != 0)
+        return false;
+    for (uint32_t i = 0; i < kernel->n_params; i++)
+        if (kernel->params[i].offset_bytes != params[i].offset_bytes ||
+            kernel->params[i].size_bytes != params[i].size_bytes)
+            return false;
+    return true;
+}
+
+/* Takes the definition out of the forgotten ones; NULL when there is none. */
+static um_kernel_cell_t *um_cell_again(um_kernels_t *kernels, uint64_t handle, const char *name,
+                                       uint64_t module_hash, const um_param_t *params, uint32_t n)
+{
+    um_kernel_cell_t **link = um_forgotten_chain(kernels, name), *cell;
+
+    while ((cell = *link) != NULL && !um_is_same(&cell->kernel, name, module_hash, params, n))
+        link = &cell->forgotten;
+    if (cell != NULL) {
+        *link = cell->forgotten;
+        cell->kernel.handle = handle;
+    }
+    return cell;
+}
+
 /* Room for one handle more; replaces the table when it is more than half full. */
 static um_kernel_table_t *um_table_room(um_kernels_t *kernels)
 {
@@ -226,16 +283,20 @@ um_status_t um_kernels_define(um_kernels_t *kernels, uint64_t handle, const char
         goto out;
     }
     table = um_table_room(kernels);
-    cell = table != NULL ? um_cell_new(handle, name, module_hash, params, n_params) : NULL;
+    cell =
+        table != NULL ? um_cell_again(kernels, handle, name, module_hash, params, n_params) : NULL;
     if (cell == NULL) {
-        status = UM_ERR_NO_MEMORY;
-        goto out;
+        cell = table != NULL ? um_cell_new(handle, name, module_hash, params, n_params) : NULL;
+        if (cell == NULL) {
+            status = UM_ERR_NO_MEMORY;
+            goto out;
+        }
+        cell->kernel.id = ++kernels->last_id;
+        cell->older = kernels->cells;
+        kernels->cells = cell;
+        if (kernels->on_new != NULL)
+            kernels->on_new(kernels->on_new_ctx, &cell->kernel);
     }
-    cell->kernel.id = ++kernels->last_id;
-    cell->older = kernels->cells;
-    kernels->cells = cell;
-    if (kernels->on_new != NULL)
-        kernels->on_new(kernels->on_new_ctx, &cell->kernel);
     entry = um_entry_of(table, handle);
     atomic_store_explicit(&entry->kernel, &cell->kernel, memory_order_release);
     if (atomic_load_explicit(&entry->handle, memory_order_relaxed) == 0) {
@@ -256,7 +317,7 @@ void um_kernels_forget(um_kernels_t *kernels, uint64_t handle)
         return;
     pthread_mutex_lock(&kernels->lock);
     table = atomic_load_explicit(&kernels->table, memory_order_relaxed);
-    atomic_store_explicit(&um_entry_of(table, handle)->kernel, NULL, memory_order_release);
+    um_entry_forget(kernels, um_entry_of(table, handle));
     pthread_mutex_unlock(&kernels->lock);
 }
 
@@ -270,7 +331,7 @@ void um_kernels_forget_module(um_kernels_t *kernels, uint64_t module_hash)
         um_kernel_t *kernel = atomic_load_explicit(&table->entry[i].kernel, memory_order_relaxed);
 
         if (kernel != NULL && kernel->module_hash == module_hash)
-            atomic_store_explicit(&table->entry[i].kernel, NULL, memory_order_release);
+            um_entry_forget(kernels, &table->entry[i]);
     }
     pthread_mutex_unlock(&kernels->lock);
 }

@@ -11,7 +11,7 @@ typedef struct um_kernels um_kernels_t;
 
 typedef struct um_kernel {
     uint32_t id;
-    uint64_t handle; /* CUfunction or CUkernel */
+    uint64_t handle; /* CUfunction or CUkernel; the last one, for the table */
     uint64_t module_hash;
     const char *name; /* mangled; lives as long as the table */
     bool layout_known;
@@ -31,7 +31,7 @@ const um_kernel_t *um_kernels_find(const um_kernels_t *kernels, uint64_t handle)
 um_status_t um_kernels_define(um_kernels_t *kernels, uint64_t handle, const char *name,
                               uint64_t module_hash, const um_param_t *params, uint32_t n_params,
                               const um_kernel_t **out);
-/* fn is called once for each kernel that is new, by the thread that defined it, before any finder can
+/* fn is called once for each kernel that is new (a forgotten one that comes back is not), by the thread that defined it, before any finder can
  * see it: what it posts precedes every launch of the kernel. Set before the first define; fn must not
  * define or forget. */
 void um_kernels_on_new(um_kernels_t *kernels, void (*fn)(void *ctx, const um_kernel_t *kernel),

@@ -1062,9 +1062,13 @@ Test(live, an_old_drivers_layouts_come_from_the_loaded_module)
 
     /* The handle of an unloaded module comes back as another kernel. */
     module_event(CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, NULL, 0);
-    scale(0x3100, A, B);
+    launch(0x3100, A, B, NULL);
     cr_assert_eq(count_of(UM_EV_KERNEL), 3);
     cr_assert_neq(event_of(UM_EV_KERNEL, 2)->u.kernel.kernel, kernel->kernel);
+    /* Or the same one at another handle. */
+    scale(0x3200, A, B);
+    cr_assert_eq(count_of(UM_EV_KERNEL), 3);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 3)->u.launch.kernel, kernel->kernel);
 }
 
 Test(live, a_module_that_is_no_cubin_is_left_alone)

@@ -109,6 +109,25 @@ Test(kernels, forgets_handles_and_modules_but_keeps_their_definitions)
     cr_assert_null(um_kernels_find(kernels, 32));
 }
 
+Test(kernels, a_kernel_that_is_loaded_again_is_the_same_whatever_its_handle)
+{
+    const um_param_t params[] = {{0, 8, 0}, {8, 4, 0}}, other[] = {{0, 8, 0}, {8, 8, 0}};
+    const um_kernel_t *first = define(16, "_Z4stepPfi", params, 2), *again = NULL;
+
+    for (uint64_t i = 1; i <= 1000; i++) {
+        um_kernels_forget_module(kernels, 7);
+        again = define(i << 12, "_Z4stepPfi", params, 2);
+        cr_assert_eq(again, first);
+        cr_assert_eq(um_kernels_find(kernels, i << 12), first);
+    }
+    cr_assert_eq(define(16, "_Z4stepPfi", params, 2)->id, 2, "two of them at once are two");
+    um_kernels_forget_module(kernels, 7);
+    cr_assert_eq(define(16, "_Z4stepPfi", other, 2)->id, 3, "with other parameters it is another");
+    cr_assert_eq(define(32, "_Z4stepPfi", NULL, 0)->id, 4);
+    um_kernels_forget(kernels, 32);
+    cr_assert_eq(define(48, "_Z4stepPfi", NULL, 0)->id, 4);
+}
+
 Test(kernels, finds_all_of_many)
 {
     for (uint64_t i = 1; i <= 10000; i++)
