@@ -34,13 +34,18 @@ void um_launch_inject(um_launch_t *launch, const char *mode)
 {
     const char *other = getenv("CUDA_INJECTION64_PATH");
     char library[PATH_MAX], error[PATH_MAX + 128];
+    bool found = um_locate_library(library, sizeof library, error, sizeof error) == UM_OK;
 
     if (other != NULL && other[0] != '\0') {
-        if (!launch->quiet)
+        if (launch->quiet)
+            return;
+        if (found && strcmp(other, library) == 0)
+            um_say("this runs under umrt already; the program is the outer one's");
+        else
             um_say("CUDA_INJECTION64_PATH already names %s; the program runs without umrt", other);
         return;
     }
-    if (um_locate_library(library, sizeof library, error, sizeof error) != UM_OK) {
+    if (!found) {
         if (!launch->quiet)
             um_say("%s; the program runs without umrt", error);
         return;

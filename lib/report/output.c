@@ -346,7 +346,7 @@ void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_finding
     uint32_t top = um_emitter_options(e)->top;
 
     um_emitter_pair(e, "findings_found", NULL, um_count(findings->found));
-    um_emitter_heading(e, "Findings, by time to win (estimates)");
+    um_emitter_heading(e, "Findings, by time to win (estimates, which may overlap)");
     um_emitter_array(e, "findings");
     for (size_t i = 0; i < findings->n && i < top; i++) {
         if (um_emitter_is_text(e))
@@ -369,16 +369,17 @@ void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_finding
 static void um_section_next(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
 {
     const um_trace_stat_t *t = &r->traces[0];
-    char command[300];
+    /* Never half a command. */
+    const char *program = t->command && strlen(t->command) < 4096 ? t->command : "PROGRAM";
+    char command[4200];
 
     if (t->tracing == UM_TRACING_OFF || t->tracing == UM_TRACING_UNKNOWN)
-        snprintf(command, sizeof(command), "umrt record -- %.200s",
-                 t->command ? t->command : "PROGRAM");
+        snprintf(command, sizeof(command), "umrt record -- %s", program);
     else if (findings->found && !r->hinted)
-        snprintf(command, sizeof(command), "umrt run -- %.200s",
-                 t->command ? t->command : "PROGRAM");
+        snprintf(command, sizeof(command), "umrt run -- %s", program);
     else
-        snprintf(command, sizeof(command), "umrt report --json %.200s", t->path);
+        snprintf(command, sizeof(command), "umrt report --json %s",
+                 strlen(t->path) < 4096 ? t->path : "FILE");
     um_emitter_pair(e, "next", NULL, um_text(command));
     if (um_emitter_is_text(e)) {
         char *clean = um_text_clean(command);

@@ -153,6 +153,9 @@ for command in run record; do
     ok "$command: another injection is left alone" \
         sees CUDA_INJECTION64_PATH /other/tool.so env CUDA_INJECTION64_PATH=/other/tool.so "$umrt" $command --
     ok "$command: with a line that names it" says '^umrt: CUDA_INJECTION64_PATH already names /other/tool.so;'
+    ok "$command: umrt under umrt leaves the program to the outer one" \
+        sees UMRT_MODE "$([ $command = run ] && echo hint || echo record)" "$umrt" $command -q -- "$umrt" run --
+    ok "$command: in words" says '^umrt: this runs under umrt already; the program is the outer one'
     ok "$command: and nothing of ours is set" \
         sees UMRT_MODE '' env CUDA_INJECTION64_PATH=/other/tool.so "$umrt" $command --
     ok "$command: without the library the program runs" \

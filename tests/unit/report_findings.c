@@ -688,6 +688,37 @@ Test(findings, the_faults_of_a_copy_are_not_won_twice)
         strstr(text_of(found("pageable-copy"), "win_basis"), "less 1.60 ms of GPU fault service"));
 }
 
+/* ---- advice ---- */
+
+Test(findings, advice_on_a_part_of_a_region_is_not_for_all_of_it)
+{
+    json_t *f;
+
+    close_stream(goes_to_and_fro(5, UM_CAUSE_COHERENCE, false)); /* 64 KiB of 1 MiB */
+    f = found("ping-pong");
+    cr_assert_not_null(
+        strstr(text_of(json_object_get(f, "code"), "cuda12"), "cudaMemAdviseSetPreferredLocation"));
+    cr_assert_not_null(strstr(text_of(f, "todo"), "this part only"));
+}
+
+Test(findings, advice_on_a_whole_region_is_for_all_of_it)
+{
+    close_stream(shares_a_page(1));
+    cr_assert_null(strstr(text_of(found("ping-pong"), "todo"), "this part only"));
+}
+
+Test(findings, the_next_command_is_the_whole_command)
+{
+    um_report_t *r = stream_new("long.umt");
+    char program[1000] = "", wanted[1100];
+
+    memset(program, 'a', sizeof(program) - 1);
+    stream_fact(r, "process.command", program);
+    close_stream(r);
+    snprintf(wanted, sizeof(wanted), "umrt record -- %s", program);
+    cr_assert_str_eq(json_string_value(json_object_get(json, "next")), wanted);
+}
+
 /* ---- call sites ---- */
 
 Test(findings, sites_behind_one_allocation_function_are_told_apart)

@@ -16,8 +16,10 @@ static bool under_kernel(const um_page_set_t *set)
            set->cpu_faults_running * 100 >= set->cpu_faults * RUNNING_PERCENT;
 }
 
-static void advise(um_finding_t *f, const um_page_set_t *set)
+static void advise(um_finding_t *f, const um_group_t *group)
 {
+    const um_page_set_t *set = &group->ping_pong;
+
     if (under_kernel(set)) {
         um_say_in(f->todo, "the CPU touched these pages while a kernel ran: wait for the kernel "
                            "before the CPU touches them; where both must use them at once, keep "
@@ -27,6 +29,8 @@ static void advise(um_finding_t *f, const um_page_set_t *set)
     } else if (set->end_offset - set->first_offset <= SMALL_BYTES) {
         um_say_in(f->todo, "little data that both sides use every round: keep it with the CPU and "
                            "let the GPU reach it over the link");
+        if (group->bytes > set->end_offset - set->first_offset)
+            um_say_in(f->todo, " (p and n: this part only, not all of the region)");
         um_say_in(f->code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
                              "cudaCpuDeviceId); cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, "
                              "device);");
@@ -90,7 +94,7 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
                   um_h(um_count(set->thrash)), set->thrash == 1 ? "" : "s");
     if (throttled)
         um_say_in(f->seen, "; throttled for %s", um_h(um_ns(set->throttle_ns)));
-    advise(f, set);
+    advise(f, group);
 }
 
 /* What it took, less the same bytes in one piece each way. */
