@@ -159,7 +159,7 @@ static void um_layout_flags(um_param_t *params, uint32_t n, const char *name)
             params[i].flags |= flags[i];
 }
 
-static um_kernel_cell_t *um_cell_new(uint64_t handle, const char *name, uint64_t module_hash,
+static um_kernel_cell_t *um_cell_new(const char *name, uint64_t module_hash,
                                      const um_param_t *params, uint32_t n_params)
 {
     bool known = um_layout_sane(params, n_params);
@@ -174,7 +174,6 @@ static um_kernel_cell_t *um_cell_new(uint64_t handle, const char *name, uint64_t
     memcpy(cell->params + n, name, name_bytes);
     um_layout_flags(cell->params, n, name);
     cell->kernel = (um_kernel_t){
-        .handle = handle,
         .module_hash = module_hash,
         .name = (const char *)(cell->params + n),
         .layout_known = known,
@@ -223,17 +222,15 @@ static bool um_is_same(const um_kernel_t *kernel, const char *name, uint64_t mod
 }
 
 /* Takes the definition out of the forgotten ones; NULL when there is none. */
-static um_kernel_cell_t *um_cell_again(um_kernels_t *kernels, uint64_t handle, const char *name,
+static um_kernel_cell_t *um_cell_again(um_kernels_t *kernels, const char *name,
                                        uint64_t module_hash, const um_param_t *params, uint32_t n)
 {
     um_kernel_cell_t **link = um_forgotten_chain(kernels, name), *cell;
 
     while ((cell = *link) != NULL && !um_is_same(&cell->kernel, name, module_hash, params, n))
         link = &cell->forgotten;
-    if (cell != NULL) {
+    if (cell != NULL)
         *link = cell->forgotten;
-        cell->kernel.handle = handle;
-    }
     return cell;
 }
 
@@ -250,13 +247,14 @@ static um_kernel_table_t *um_table_room(um_kernels_t *kernels)
         return table->used + 1 < table->size ? table : NULL;
     for (uint32_t i = 0; i < table->size; i++) {
         um_kernel_t *kernel = atomic_load_explicit(&table->entry[i].kernel, memory_order_relaxed);
+        uint64_t handle = atomic_load_explicit(&table->entry[i].handle, memory_order_relaxed);
         um_kernel_entry_t *entry;
 
         if (kernel == NULL)
             continue;
-        entry = um_entry_of(bigger, kernel->handle);
+        entry = um_entry_of(bigger, handle);
         atomic_store_explicit(&entry->kernel, kernel, memory_order_relaxed);
-        atomic_store_explicit(&entry->handle, kernel->handle, memory_order_relaxed);
+        atomic_store_explicit(&entry->handle, handle, memory_order_relaxed);
         bigger->used++;
     }
     bigger->older = table;
@@ -283,10 +281,9 @@ um_status_t um_kernels_define(um_kernels_t *kernels, uint64_t handle, const char
         goto out;
     }
     table = um_table_room(kernels);
-    cell =
-        table != NULL ? um_cell_again(kernels, handle, name, module_hash, params, n_params) : NULL;
+    cell = table != NULL ? um_cell_again(kernels, name, module_hash, params, n_params) : NULL;
     if (cell == NULL) {
-        cell = table != NULL ? um_cell_new(handle, name, module_hash, params, n_params) : NULL;
+        cell = table != NULL ? um_cell_new(name, module_hash, params, n_params) : NULL;
         if (cell == NULL) {
             status = UM_ERR_NO_MEMORY;
             goto out;

@@ -11,7 +11,6 @@ typedef struct um_kernels um_kernels_t;
 
 typedef struct um_kernel {
     uint32_t id;
-    uint64_t handle; /* CUfunction or CUkernel; the last one, for the table */
     uint64_t module_hash;
     const char *name; /* mangled; lives as long as the table */
     bool layout_known;
