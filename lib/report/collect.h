@@ -82,6 +82,8 @@ struct um_report {
 /* Absence means something: records flowed in every trace and none is known to be lost. */
 bool um_report_complete(const um_report_t *report);
 uint64_t um_report_total(const um_report_t *report, um_event_type_t type);
+/* Some trace recorded that type, whether or not there was one. */
+bool um_report_recorded(const um_report_t *report, um_event_type_t type);
 /* A count of records of one type, out of all of them: "-" where no trace recorded that type, so that
  * its 0 says nothing. */
 um_value_t um_report_records(const um_report_t *report, um_event_type_t type, uint64_t count);

@@ -399,14 +399,18 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
 
 /* ---- questions -------------------------------------------------------------------------------- */
 
+bool um_report_recorded(const um_report_t *r, um_event_type_t type)
+{
+    for (size_t i = 0; i < r->n_traces; i++) {
+        if (r->traces[i].counts[type] || !((r->traces[i].off | r->traces[i].unsure) & 1u << type))
+            return true;
+    }
+    return false;
+}
+
 um_value_t um_report_records(const um_report_t *r, um_event_type_t type, uint64_t count)
 {
-    bool recorded = count > 0;
-
-    for (size_t i = 0; i < r->n_traces && !recorded; i++)
-        recorded =
-            r->traces[i].counts[type] || !((r->traces[i].off | r->traces[i].unsure) & 1u << type);
-    return recorded ? um_count(count) : um_none();
+    return um_report_recorded(r, type) ? um_count(count) : um_none();
 }
 
 bool um_report_complete(const um_report_t *r)

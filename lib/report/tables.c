@@ -125,8 +125,8 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
     };
     const um_regions_stat_t *s = &r->regions;
     uint32_t *by = order(s->n_groups, group_weight, s->groups), top = um_emitter_options(e)->top;
-    bool gpu_faults = um_report_records(r, UM_EV_GPU_FAULT, 0).kind != UM_VALUE_NONE;
-    bool cpu_faults = um_report_records(r, UM_EV_CPU_FAULT, 0).kind != UM_VALUE_NONE;
+    bool gpu_faults = um_report_recorded(r, UM_EV_GPU_FAULT);
+    bool cpu_faults = um_report_recorded(r, UM_EV_CPU_FAULT);
     uint64_t rows = 0;
 
     if (!by)
@@ -202,7 +202,7 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
     const um_kernels_stat_t *s = &r->kernels;
     uint32_t *by = order(s->n_kernels, kernel_weight, s->kernels);
     uint32_t top = um_emitter_options(e)->top;
-    bool faults = um_report_records(r, UM_EV_GPU_FAULT, 0).kind != UM_VALUE_NONE;
+    bool faults = um_report_recorded(r, UM_EV_GPU_FAULT);
 
     if (!by)
         return;

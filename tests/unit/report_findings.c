@@ -801,3 +801,26 @@ Test(findings, faults_that_were_not_recorded_are_not_none)
             json_decref(json);
     }
 }
+
+Test(findings, what_was_not_recorded_is_not_estimated)
+{
+    um_report_t *r = without_gpu_faults("off");
+    const char *basis;
+    json_t *f;
+
+    for (uint64_t us = 2000; us < 6000; us += 1000) {
+        stream_cpu_fault(r, us, BASE);
+        stream_move(r, us + 90, 10, BASE, 64 * KIB, false, UM_CAUSE_COHERENCE);
+        stream_exec(r, us + 500, 300, 1);
+        stream_move(r, us + 600, 10, BASE, 64 * KIB, true, UM_CAUSE_COHERENCE);
+    }
+    close_stream(r);
+    f = found("ping-pong");
+    cr_assert_not_null(f);
+    basis = text_of(f, "win_basis");
+    cr_assert_not_null(strstr(basis, "GPU faults were not recorded"), "%s", basis);
+    cr_assert_null(strstr(basis, "GPU fault service"), "%s", basis);
+    cr_assert_null(strstr(basis, " in at "), "%s", basis);
+    cr_assert_eq(json_integer_value(json_object_get(f, "win_ns")), 4 * 90 * (int64_t)US,
+                 "the CPU's waiting less the way back; the way in is in neither");
+}

@@ -97,21 +97,37 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
     advise(f, group);
 }
 
-/* What it took, less the same bytes in one piece each way. */
+/* What it took, less the same bytes in one piece each way. A way whose faults were not recorded has
+ * neither. */
 static void estimate(um_finding_t *f, const um_report_t *r, const um_page_set_t *set)
 {
+    bool gpu = um_report_recorded(r, UM_EV_GPU_FAULT), cpu = um_report_recorded(r, UM_EV_CPU_FAULT);
     um_rate_t in = um_report_rate(r, UM_TO_DEVICE), out = um_report_rate(r, UM_TO_HOST);
+    bool rates = in.bytes_per_s && out.bytes_per_s && (gpu || cpu);
     uint64_t spent = set->gpu_ns + set->wait_ns;
-    uint64_t cost = um_rate_ns(&in, set->in_bytes) + um_rate_ns(&out, set->out_bytes);
+    uint64_t cost =
+        (gpu ? um_rate_ns(&in, set->in_bytes) : 0) + (cpu ? um_rate_ns(&out, set->out_bytes) : 0);
 
     f->win_ns = spent > cost ? spent - cost : 0;
-    um_say_in(f->basis,
-              "%s of GPU fault service and throttling and %s of CPU waiting on these pages",
-              um_h(um_ns(set->gpu_ns)), um_h(um_ns(set->wait_ns)));
-    if (in.bytes_per_s && out.bytes_per_s)
-        um_say_in(f->basis, ", less %s in at %s and %s back at %s (%s)",
-                  um_h(um_bytes(set->in_bytes)), um_h(um_rate(in.bytes_per_s)),
-                  um_h(um_bytes(set->out_bytes)), um_h(um_rate(out.bytes_per_s)), in.source);
+    if (gpu)
+        um_say_in(f->basis, "%s of GPU fault service and throttling", um_h(um_ns(set->gpu_ns)));
+    if (cpu)
+        um_say_in(f->basis, "%s%s of CPU waiting", gpu ? " and " : "", um_h(um_ns(set->wait_ns)));
+    if (gpu || cpu)
+        um_say_in(f->basis, " on these pages");
+    if (rates && gpu)
+        um_say_in(f->basis, ", less %s in at %s", um_h(um_bytes(set->in_bytes)),
+                  um_h(um_rate(in.bytes_per_s)));
+    if (rates && cpu)
+        um_say_in(f->basis, "%s %s back at %s", gpu ? " and" : ", less",
+                  um_h(um_bytes(set->out_bytes)), um_h(um_rate(out.bytes_per_s)));
+    if (rates)
+        um_say_in(f->basis, " (%s)", in.source);
+    if (!gpu || !cpu)
+        um_say_in(f->basis, "%s%s faults were not recorded", gpu || cpu ? "; " : "",
+                  gpu   ? "CPU"
+                  : cpu ? "GPU"
+                        : "CPU and GPU");
 }
 
 /* No fault of its own: it lies in a page with another region, and false sharing tells that story. */
