@@ -282,20 +282,41 @@ static void on_device(um_report_t *r, um_trace_stat_t *trace, const um_ev_device
     set_text(r, &trace->uuid, device->uuid);
 }
 
-/* What happened where and when, for the map. After regions_stat, which knows the region. */
+typedef struct stroke {
+    um_report_t *report;
+    uint64_t at_ns;
+    bool in;
+    um_status_t status;
+} stroke_t;
+
+static void draw_piece(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes)
+{
+    stroke_t *stroke = ctx;
+
+    if (live->id && !stroke->status)
+        stroke->status = um_heatmap_move(&stroke->report->heat, live->group, live->bytes,
+                                         stroke->at_ns, addr - live->addr, bytes, stroke->in);
+}
+
+/* What happened where and when, for the map. After regions_stat, which knows the region; one move may
+ * take several small ones along. */
 static um_status_t draw(um_report_t *r, const um_trace_stat_t *trace, const um_event_t *event)
 {
-    uint64_t addr = event->type == UM_EV_MIGRATE     ? event->u.migrate.addr
-                    : event->type == UM_EV_GPU_FAULT ? event->u.gpu_fault.addr
-                                                     : event->u.cpu_fault.addr;
-    um_live_t *live = um_regions_stat_find(&r->regions, addr);
+    uint64_t addr =
+        event->type == UM_EV_GPU_FAULT ? event->u.gpu_fault.addr : event->u.cpu_fault.addr;
     uint64_t at_ns = event->time_ns > trace->first_ns ? event->time_ns - trace->first_ns : 0;
+    um_live_t *live;
 
+    if (event->type == UM_EV_MIGRATE) {
+        const um_ev_migrate_t *migrate = &event->u.migrate;
+        stroke_t stroke = {.report = r, .at_ns = at_ns, .in = migrate->dst >= 0};
+
+        um_regions_stat_split(&r->regions, migrate->addr, migrate->bytes, draw_piece, &stroke);
+        return stroke.status;
+    }
+    live = um_regions_stat_find(&r->regions, addr);
     if (!live || !live->id)
         return UM_OK;
-    if (event->type == UM_EV_MIGRATE)
-        return um_heatmap_move(&r->heat, live->group, live->bytes, at_ns, addr - live->addr,
-                               event->u.migrate.bytes, event->u.migrate.dst >= 0);
     return um_heatmap_fault(&r->heat, live->group, live->bytes, at_ns, addr - live->addr);
 }
 

@@ -62,6 +62,25 @@ static int64_t number(json_t *of, const char *key)
     return json_integer_value(json_object_get(of, key));
 }
 
+/* Pages of 4 KiB that the map of a region shows on their way to the GPU. */
+static int64_t pages_drawn(const char *name)
+{
+    json_t *map = json_object_get(json_object_get(json, "map"), "regions"), *of, *cell;
+    int64_t pages = 0;
+    size_t i, c;
+
+    json_array_foreach(map, i, of)
+    {
+        if (strcmp(text_of(of, "name"), name) != 0)
+            continue;
+        json_array_foreach(json_object_get(of, "cells"), c, cell)
+        {
+            pages += json_integer_value(json_array_get(cell, 2));
+        }
+    }
+    return pages;
+}
+
 static void fini(void)
 {
     json_decref(json);
@@ -230,6 +249,10 @@ Test(logs, bfs_is_one_sweep_and_a_byte_each_way_around_every_level)
     cr_assert_null(f);
     cr_assert_null(stream_finding(json, "host-read-tail"), "nothing comes back");
     cr_assert_null(stream_finding(json, "false-sharing"), "each array begins a 64 KiB page");
+
+    /* h_graph_visited moves in the second half of a record that begins in h_updating_graph_mask. */
+    cr_assert_eq(pages_drawn("h_updating_graph_mask"), 16);
+    cr_assert_eq(pages_drawn("h_graph_visited"), 16);
 }
 
 /*
