@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #define UVM_PARAMETERS "/sys/module/nvidia_uvm/parameters"
@@ -101,8 +102,19 @@ static void say_link(um_fact_sink_t *sink, const char *key, const char *path)
     say(sink, key, sink->buffer);
 }
 
+/* Everything else in a trace is on a clock that starts at boot. */
+static void say_date(um_fact_sink_t *sink)
+{
+    char text[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    if (gmtime_r(&now, &utc) && strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc))
+        say(sink, "process.recorded_at", text);
+}
+
 static void say_process(um_fact_sink_t *sink)
 {
+    say_date(sink);
     say_number(sink, "process.pid", getpid());
     say_number(sink, "process.ppid", getppid());
     say_link(sink, "process.exe", "/proc/self/exe");

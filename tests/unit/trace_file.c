@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "trace_events.h"
@@ -357,6 +358,11 @@ Test(trace_file, knows_host_process_and_rank)
 
     snprintf(pid, sizeof(pid), "%d", (int)getpid());
     cr_assert_str_eq(fact_value(&list, "process.pid"), pid);
+    struct tm utc = {0};
+    const char *date = fact_value(&list, "process.recorded_at");
+    cr_assert_not_null(date);
+    cr_assert_str_eq(strptime(date, "%Y-%m-%dT%H:%M:%S", &utc), "Z");
+    cr_assert_gt(utc.tm_year, 120);
     cr_assert_str_eq(fact_value(&list, "rank.launcher"), "openmpi");
     cr_assert_str_eq(fact_value(&list, "rank.world"), "3");
     cr_assert_str_eq(fact_value(&list, "rank.world_size"), "8");
