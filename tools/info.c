@@ -107,6 +107,18 @@ void um_info_rows(const json_t *object)
     }
 }
 
+void um_info_gpus(const json_t *gpus)
+{
+    json_t *gpu;
+    size_t i;
+
+    json_array_foreach(gpus, i, gpu)
+    {
+        printf("\nGPU %zu\n", i);
+        um_info_rows(gpu);
+    }
+}
+
 static void machine_text(const json_t *root)
 {
     static const struct {
@@ -115,22 +127,16 @@ static void machine_text(const json_t *root)
                      {"hint", "hint (umrt run)"},
                      {"read", "read traces"}};
     const json_t *gpus = json_object_get(root, "gpus"), *can = json_object_get(root, "can");
-    json_t *gpu;
-    size_t i;
 
     printf("this machine can\n");
-    for (i = 0; i < sizeof abilities / sizeof abilities[0]; i++) {
+    for (size_t i = 0; i < sizeof abilities / sizeof abilities[0]; i++) {
         const char *answer = json_string_value(json_object_get(can, abilities[i].key));
 
         printf("  %-16s %s\n", abilities[i].doing, answer != NULL ? answer : "no: unknown");
     }
     if (json_array_size(gpus) == 0)
         printf("\nGPUs: none seen\n");
-    json_array_foreach(gpus, i, gpu)
-    {
-        printf("\nGPU %zu\n", i);
-        um_info_rows(gpu);
-    }
+    um_info_gpus(gpus);
     printf("\nfacts\n");
     um_info_rows(json_object_get(root, "facts"));
 }

@@ -12,6 +12,8 @@ json_t *um_info_text(const char *text);
 json_t *um_info_device(const um_ev_device_t *device);
 /* One row "key  value" a member, in two aligned columns. */
 void um_info_rows(const json_t *object);
+/* Every GPU of the list as such rows, under a heading of its own. */
+void um_info_gpus(const json_t *gpus);
 /* Prints the document as JSON or through `text`, and drops the reference; root NULL = no memory.
  * Returns the exit status. */
 int um_info_print(json_t *root, bool as_json, void (*text)(const json_t *root));

@@ -50,10 +50,12 @@ static json_t *document(const char *path, const um_trace_info_t *info, const um_
 {
     json_t *root = json_pack("{s:s, s:i, s:o}", "schema", "umrt-trace-info", "schema_version", 1,
                              "file", um_info_text(path));
-    json_t *types = json_object(), *facts = json_object();
+    json_t *types = json_object(), *facts = json_object(), *gpus = json_array();
 
     for (size_t i = 0; i < totals->n_facts; i++)
         json_object_set_new(facts, totals->facts[i].key, um_info_text(totals->facts[i].value));
+    for (size_t i = 0; i < totals->n_devices; i++)
+        json_array_append_new(gpus, um_info_device(&totals->devices[i]));
     for (uint32_t t = 1; t < UM_EV_TYPE_COUNT; t++)
         if (totals->by_type[t] != 0)
             json_object_set_new(types, um_event_type_name(t), count(totals->by_type[t]));
@@ -64,6 +66,7 @@ static json_t *document(const char *path, const um_trace_info_t *info, const um_
     json_object_set_new(root, "finished", json_boolean(info->finished));
     json_object_set_new(root, "damage", um_info_text(damage));
     json_object_set_new(root, "facts", facts);
+    json_object_set_new(root, "gpus", gpus);
     json_object_set_new(root, "events", count(totals->events));
     json_object_set_new(root, "events_by_type", types);
     json_object_set_new(root, "lost", count(totals->lost));
@@ -143,6 +146,7 @@ static void text(const json_t *root)
                : "not closed (killed, or still written)");
     printf("\nfacts\n");
     um_info_rows(json_object_get(root, "facts"));
+    um_info_gpus(json_object_get(root, "gpus"));
     printf("\n%s events, %s lost%s\n", um_say_count(a, number(root, "events")),
            um_say_count(c, number(root, "lost")),
            json_is_true(json_object_get(root, "lost_is_lower_bound")) ? ", more may be missing"

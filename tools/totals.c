@@ -21,6 +21,12 @@ void um_totals_free(um_totals_t *totals)
         free((char *)totals->facts[i].value);
     }
     free(totals->facts);
+    for (size_t i = 0; i < totals->n_devices; i++) {
+        free((char *)totals->devices[i].name);
+        free((char *)totals->devices[i].uuid);
+        free((char *)totals->devices[i].pci);
+    }
+    free(totals->devices);
     if (totals->live != NULL)
         um_regions_free(totals->live);
 }
@@ -92,6 +98,41 @@ static void migrate(um_totals_t *totals, const um_ev_migrate_t *e)
     moved_add(into != NULL ? &into->moved : &totals->moved_nowhere, e);
 }
 
+/* Real traces have tens. */
+enum { FACTS_MAX = 10000, DEVICES_MAX = 1000 };
+
+static um_status_t fact_add(um_totals_t *totals, const um_ev_fact_t *fact)
+{
+    um_ev_fact_t copy, *facts;
+
+    if (totals->n_facts == FACTS_MAX)
+        return UM_OK;
+    facts = realloc(totals->facts, (totals->n_facts + 1) * sizeof *facts);
+    if (facts == NULL)
+        return UM_ERR_NO_MEMORY;
+    totals->facts = facts;
+    copy = (um_ev_fact_t){.key = strdup(fact->key), .value = strdup(fact->value)};
+    facts[totals->n_facts++] = copy;
+    return copy.key != NULL && copy.value != NULL ? UM_OK : UM_ERR_NO_MEMORY;
+}
+
+static um_status_t device_add(um_totals_t *totals, const um_ev_device_t *device)
+{
+    um_ev_device_t copy = *device, *devices;
+
+    if (totals->n_devices == DEVICES_MAX)
+        return UM_OK;
+    devices = realloc(totals->devices, (totals->n_devices + 1) * sizeof *devices);
+    if (devices == NULL)
+        return UM_ERR_NO_MEMORY;
+    totals->devices = devices;
+    copy.name = strdup(device->name);
+    copy.uuid = strdup(device->uuid);
+    copy.pci = strdup(device->pci);
+    devices[totals->n_devices++] = copy;
+    return copy.name != NULL && copy.uuid != NULL && copy.pci != NULL ? UM_OK : UM_ERR_NO_MEMORY;
+}
+
 um_status_t um_totals_add(um_totals_t *totals, const um_event_t *event)
 {
     um_total_region_t *region;
@@ -100,6 +141,10 @@ um_status_t um_totals_add(um_totals_t *totals, const um_event_t *event)
     if (event->type < UM_EV_TYPE_COUNT)
         totals->by_type[event->type]++;
     switch (event->type) {
+    case UM_EV_FACT:
+        return fact_add(totals, &event->u.fact);
+    case UM_EV_DEVICE:
+        return device_add(totals, &event->u.device);
     case UM_EV_LOSS:
         totals->lost += event->u.loss.count;
         totals->lost_uncounted |= event->u.loss.count == 0;
@@ -124,22 +169,6 @@ um_status_t um_totals_add(um_totals_t *totals, const um_event_t *event)
     }
 }
 
-static um_status_t copy_facts(um_totals_t *totals, const um_trace_info_t *info)
-{
-    totals->facts = calloc(info->n_facts + 1, sizeof *totals->facts);
-    if (totals->facts == NULL)
-        return UM_ERR_NO_MEMORY;
-    for (size_t i = 0; i < info->n_facts; i++) {
-        um_ev_fact_t *fact = &totals->facts[totals->n_facts++];
-
-        fact->key = strdup(info->facts[i].key);
-        fact->value = strdup(info->facts[i].value);
-        if (fact->key == NULL || fact->value == NULL)
-            return UM_ERR_NO_MEMORY;
-    }
-    return UM_OK;
-}
-
 um_status_t um_totals_read(const char *path, um_totals_t *out, um_trace_info_t *info, char *error,
                            size_t error_bytes)
 {
@@ -160,7 +189,8 @@ um_status_t um_totals_read(const char *path, um_totals_t *out, um_trace_info_t *
         *info = *um_trace_reader_info(reader);
         info->facts = NULL, info->n_facts = 0;
     }
-    status = copy_facts(out, um_trace_reader_info(reader));
+    for (size_t i = 0; status == UM_OK && i < um_trace_reader_info(reader)->n_facts; i++)
+        status = fact_add(out, &um_trace_reader_info(reader)->facts[i]);
     while (status == UM_OK && (status = um_trace_reader_next(reader, &event)) == UM_OK)
         status = um_totals_add(out, event);
     if (status == UM_ERR_NOT_FOUND) /* the clean end */

@@ -31,8 +31,10 @@ typedef struct um_totals {
     um_moved_t moved_nowhere;   /* the part of it that falls into no known region */
     um_total_region_t *regions; /* in order of allocation */
     size_t n_regions;
-    um_ev_fact_t *facts; /* of the file header; copies */
+    um_ev_fact_t *facts; /* of the file header, then of its events; copies */
     size_t n_facts;
+    um_ev_device_t *devices; /* copies */
+    size_t n_devices;
     um_regions_t *live; /* to find the region of an address that the source did not attribute */
 } um_totals_t;
 

@@ -49,6 +49,10 @@ ok "FILE: a region against its size" prints '^  1 grid +1,024.0 MiB +1,024.0 MiB
 ok "FILE --json: 0" gives 0 "$umrt" info --json t.umt
 ok "FILE --json: figures" json \
     'd["events"] == 1032 and d["lost"] == 3 and d["finished"] and d["damage"] == "" and d["events_by_type"]["migrate"] == 1025 and d["moved"] == {"to_gpu_bytes": 2**30 + 32768, "to_host_bytes": 2**30, "between_gpus_bytes": 0} and [r["to_gpu_bytes"] for r in d["managed_regions"]] == [2**30, 32768] and d["moved_outside_regions"]["to_gpu_bytes"] == 0'
+ok "a trace of a GPU: 0" gives 0 "$umrt" info "$UM_SRCDIR/tests/data/h200/first-touch.umt"
+ok "a trace of a GPU: facts that were told later" prints '^  cuda.driver +13\.0$'
+ok "a trace of a GPU: its name" prints '^  name +NVIDIA H200$'
+ok "a trace of a GPU: its UUID" prints '^  uuid +GPU-[0-9a-f-]+$'
 "$bin/sample" u.umt unfinished 2>/dev/null
 ok "a killed program's FILE: 2, it is not all there" gives 2 "$umrt" info u.umt
 ok "a killed program's FILE: says so" prints '^u.umt: .*not closed'
