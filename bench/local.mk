@@ -25,4 +25,4 @@ EXTRA_PROGRAMS += %D%/bench_hint_loop
 UM_BENCHES += %D%/bench_hint_loop
 %C%_bench_hint_loop_SOURCES = %D%/bench_hint_loop.c
 %C%_bench_hint_loop_LDADD = libumcore.la
-EXTRA_DIST += %D%/results/trace.txt
+EXTRA_DIST += %D%/results

@@ -1,5 +1,6 @@
 # The CUDA source: decoding, symbol tables, and the whole of it against a fake driver and CUPTI.
-EXTRA_DIST += tests/fake/cuda.c tests/fake/cupti.c tests/gpu/safety.c tests/gpu/check_safety.sh
+EXTRA_DIST += tests/fake/cuda.c tests/fake/cupti.c tests/gpu/safety.c tests/gpu/check_safety.sh \
+	tests/gpu/record_traces.sh tests/gpu/managed_allocator.c tests/gpu/torch_managed.py
 check_PROGRAMS += tests/unit/marks
 tests_unit_marks_SOURCES = tests/unit/marks.c
 if UM_WITH_CUDA

@@ -20,6 +20,7 @@ tests_unit_report_golden_LDADD = $(report_ldadd)
 
 CLEANFILES += tests/golden-report*
 EXTRA_DIST += \
+	tests/data/h200 \
 	tests/golden/report.txt tests/golden/report-narrow.txt tests/golden/report.json \
 	tests/golden/report-ranks.txt tests/golden/report-off.txt
 

@@ -97,7 +97,8 @@ agrees() {
     local trace bytes stall
     for trace in "$h200"/*.umt; do
         reported --json "$trace" || return 1
-        bytes=$("$umrt" dump -t migrate "$trace" | sed -n 's/.* bytes=\([0-9]*\).*/\1/p' | paste -sd+ | bc)
+        bytes=$("$umrt" dump -t migrate "$trace" | awk '{ match($0, / bytes=[0-9]+/)
+            total += substr($0, RSTART + 7, RLENGTH - 7) } END { printf "%d", total }')
         stall=$("$umrt" dump -t gpu_fault "$trace" | awk '/ gpu_fault / { match($0, /duration_ns=[0-9]+/)
             end = $1 + substr($0, RSTART + 12, RLENGTH - 12)
             if (end > last) { total += end - ($1 > last ? $1 : last); last = end } }
