@@ -989,6 +989,7 @@ Test(live, after_a_wait_the_page_tables_say_what_the_cpu_has, .timeout = 60)
     launch(0x1000, (uintptr_t)memory, 0, NULL);
     /* A look that comes too late, on a busy machine, is dropped: then the next wait brings another. */
     while (!event_of(UM_EV_RESIDENCY, 1)) {
+        usleep(2000); /* and all events that are made meanwhile are kept */
         device_sync();
         launch(0x1000, (uintptr_t)memory, (uintptr_t)memory + 64, NULL);
         launch(0x1000, (uintptr_t)memory, 0, NULL);
