@@ -10,6 +10,7 @@
 #include "live.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -347,7 +348,7 @@ static const um_call_t um_calls[] = {
     {UM_ID(cuCtxCreate_v2), um_on_context_ready, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuCtxCreate_v3), um_on_context_ready, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {757 /* cuCtxCreate_v4 */, um_on_context_ready, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
-    {UM_ID(cuDevicePrimaryCtxRetain), um_on_context_ready, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
+    {UM_ID(cuDevicePrimaryCtxRetain), um_on_context_ready, {UM_N, 1, UM_N, UM_N}, UM_N, 0, 1},
     {UM_ID(cuCtxDestroy_v2), um_on_context_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuCtxDestroy), um_on_context_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuDevicePrimaryCtxReset), um_on_primary_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 1},
@@ -400,12 +401,19 @@ static void um_on_capture(const CUpti_CallbackData *info, const um_call_t *call)
         um_live.capturing = true;
 }
 
+/* How often a device's primary context is held, as far as was seen: less than in truth after a late
+ * start. Libraries hold it and let go all the time, and only the last one's going means anything. */
+#define UM_DEVICES 64
+static _Atomic int32_t um_holders[UM_DEVICES];
+
 /* Only here, outside the driver's own locks, can records be switched on. */
 static void um_on_context_ready(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    (void)call;
     if (um_entering(info) || um_result(info) != CUDA_SUCCESS)
         return;
+    uint32_t device = (uint32_t)um_word(info, call->word[1]);
+    if (call->what && device < UM_DEVICES)
+        um_holders[device]++;
     um_backend_tell_devices();
     um_activity_context();
 }
@@ -435,13 +443,21 @@ static void um_on_context_going(const CUpti_CallbackData *info, const um_call_t 
 /* The device's primary context is the one of this thread as a rule; id 0 stands for all of them. */
 static void um_on_primary_going(const CUpti_CallbackData *info, const um_call_t *call)
 {
+    uint32_t device = (uint32_t)um_word(info, call->word[0]);
+    _Atomic int32_t *holders = device < UM_DEVICES ? &um_holders[device] : NULL;
+
     if (!um_entering(info)) {
-        um_memory_sweep();
+        if (!holders || call->what || *holders <= 0)
+            um_memory_sweep();
         return;
     }
-    um_runtime_context_going(um_live.runtime, 0);
     if (call->what)
-        um_post_context(info->contextUid, (int32_t)um_word(info, call->word[0]), UM_CONTEXT_RESET);
+        um_post_context(info->contextUid, (int32_t)device, UM_CONTEXT_RESET);
+    else if (holders && atomic_fetch_sub(holders, 1) > 1)
+        return;
+    if (holders)
+        *holders = 0;
+    um_runtime_context_going(um_live.runtime, 0);
 }
 
 static void um_on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data)

@@ -499,6 +499,29 @@ Test(live, the_device_of_a_launch_on_several_is_not_guessed)
     cr_assert_eq(event_of(UM_EV_LAUNCH, 2)->u.launch.device, 0);
 }
 
+Test(live, a_primary_context_goes_with_the_last_who_holds_it)
+{
+    cuDevicePrimaryCtxRelease_v2_params release = {0};
+
+    start(UM_MODE_RECORD);
+    create_context();
+    create_context();
+    alloc_device(D, 4096); /* which the driver knows nothing of: it goes when anybody looks */
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2, &release, NULL);
+    cr_assert_eq(count_of(UM_EV_REGION_FREE), 0);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2, &release, NULL);
+    cr_assert_eq(count_of(UM_EV_REGION_FREE), 1);
+    /* One more than was seen: a late start. */
+    alloc_device(D, 4096);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRelease_v2, &release, NULL);
+    cr_assert_eq(count_of(UM_EV_REGION_FREE), 2);
+    create_context();
+    create_context();
+    alloc_device(D, 4096);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxReset_v2, &release, NULL);
+    cr_assert_eq(count_of(UM_EV_REGION_FREE), 3);
+}
+
 Test(live, callbacks_leave_errno_alone)
 {
     start(UM_MODE_RECORD);
