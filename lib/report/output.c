@@ -79,9 +79,9 @@ static void say_loss(um_emitter_t *e, const um_trace_stat_t *t)
         um_emitter_pair(e, NULL, "loss", um_text("none known"));
         return;
     }
-    snprintf(line, sizeof(line), "%s%s records lost",
-             t->lost_records ? "" : "an unknown number of ",
-             t->lost_records ? um_h(um_count(t->lost_records)) : "");
+    snprintf(line, sizeof(line), "%s record%s lost",
+             t->lost_records ? um_h(um_count(t->lost_records)) : "an unknown number of",
+             t->lost_records == 1 ? "" : "s");
     if (t->lost_bytes)
         um_finding_say(line, sizeof(line), " (%s of migrations)", um_h(um_bytes(t->lost_bytes)));
     um_finding_say(line, sizeof(line), ": %s; what is not seen below may have happened",
@@ -215,7 +215,7 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
         {"records", "records", false, false, NULL},
         {"bytes", "bytes", false, false, NULL},
         {"ns", "time", false, false, NULL},
-        {"rate", "rate", false, false, NULL},
+        {"rate", "rate", false, true, NULL},
     };
 
     um_emitter_heading(e, "Migrations");
@@ -242,7 +242,7 @@ void um_section_copies(um_emitter_t *e, const um_report_t *r)
     static const um_column_t columns[] = {
         {"from", "copies from", true, false, NULL}, {"to", "to", true, false, NULL},
         {"bytes_each", "each", false, false, NULL}, {"count", "count", false, false, NULL},
-        {"bytes", "bytes", false, false, NULL},     {"ns", "time", false, false, NULL},
+        {"bytes", "bytes", false, true, NULL},      {"ns", "time", false, false, NULL},
         {"async", "async", false, false, NULL},     {"on_gpu", NULL, false, false, NULL},
     };
     uint32_t top = um_emitter_options(e)->top;
@@ -310,14 +310,18 @@ static void finding_json(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
 static void finding_text(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
 {
     uint32_t width = um_emitter_options(e)->width;
+    bool bold = um_emitter_options(e)->color;
     char win[80], left[300], basis[600], places[900] = "";
     size_t used;
 
     snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(f->win_ns)));
     snprintf(left, sizeof(left), "%llu. %s", (unsigned long long)rank, f->title);
     used = um_text_columns(left) + strlen(win);
-    um_emitter_line(e, um_emitter_options(e)->color ? "\n\033[1m%s\033[0m%*s%s" : "\n%s%*s%s", left,
-                    used + 2 < width ? (int)(width - used) : 2, "", win);
+    if (used + 2 <= width)
+        um_emitter_line(e, bold ? "\n\033[1m%s\033[0m%*s%s" : "\n%s%*s%s", left,
+                        (int)(width - used), "", win);
+    else /* under it */
+        um_emitter_line(e, bold ? "\n\033[1m%s\033[0m\n%*s" : "\n%s\n%*s", left, (int)width, win);
     um_emitter_wrap(e, "where", f->where);
     um_emitter_wrap(e, "seen", f->seen);
     for (uint32_t i = 0; f->n_places > 1 && i < f->n_places; i++) {

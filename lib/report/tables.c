@@ -104,11 +104,11 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
         {"region", NULL, false, false, NULL},
         {"addr", NULL, false, false, NULL},
         {"family", "family", true, false, "managed"},
-        {"bytes", "size", false, false, NULL},
+        {"bytes", "size", false, true, NULL},
         {"regions", "n", false, false, "1"},
         {"traces", NULL, false, false, NULL},
         {"call_site", NULL, true, false, NULL},
-        {"first_touch", "first", true, false, NULL},
+        {"first_touch", "first", true, true, NULL},
         {"gpu_faults", "GPU faults", false, true, NULL},
         {"gpu_fault_groups", NULL, false, false, NULL},
         {"cpu_faults", "CPU faults", false, true, NULL},
@@ -131,7 +131,7 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
 
     if (!by)
         return;
-    um_emitter_heading(e, "Regions (allocations of one label, or of one call site and size)");
+    um_emitter_heading(e, "Regions (by label, or by call site and size)");
     um_emitter_table(e, "regions", columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < s->n_groups; i++) {
         const um_group_t *g = &s->groups[by[i]];
@@ -189,7 +189,7 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
         {"mangled", NULL, true, false, NULL},
         {"launches", "launches", false, true, NULL},
         {"exec_ns", "time", false, false, NULL},
-        {"launches_that_faulted", "faulting", false, false, NULL},
+        {"launches_that_faulted", "faulting", false, true, NULL},
         {"last_launch_that_faulted", NULL, false, false, NULL},
         {"gpu_faults", "faults", false, false, NULL},
         {"gpu_fault_groups", "groups", false, true, NULL},
@@ -469,12 +469,11 @@ void um_section_heatmap(um_emitter_t *e, const um_report_t *r)
         snprintf(title, sizeof(title), "Map: offset in the region by time, %s across",
                  um_h(um_ns(used * r->heat.column_ns)));
         um_emitter_heading(e, title);
-        um_emitter_line(e, um_emitter_options(e)->utf8
-                               ? "  \xe2\x96\x80 to the GPU  \xe2\x96\x84 to the CPU  "
-                                 "\xe2\x96\x88 both  (\xe2\x96\x9d \xe2\x96\x97 \xe2\x96\x9e "
-                                 "under 64 KiB)  \xc2\xb7 faults only"
-                               : "  ^ to the GPU  v to the CPU  X both  (' , x under 64 KiB)  . "
-                                 "faults only");
+        um_emitter_line(
+            e, um_emitter_options(e)->utf8
+                   ? "  \xe2\x96\x80 to GPU  \xe2\x96\x84 to CPU  \xe2\x96\x88 both  "
+                     "(\xe2\x96\x9d \xe2\x96\x97 \xe2\x96\x9e under 64 KiB)  \xc2\xb7 fault"
+                   : "  ^ to GPU  v to CPU  X both  (' , x under 64 KiB)  . fault");
     }
     um_emitter_object(e, "map");
     um_emitter_pair(e, "column_ns", NULL, um_ns(r->heat.column_ns));

@@ -95,7 +95,8 @@ ok "table: what the CPU changes, the result, the rest of the table, and the CPU'
 # Time and bytes by direction, added up from the events themselves. Fault records overlap a little.
 agrees() {
     local trace bytes stall
-    for trace in "$h200"/*.umt; do
+    cd "$h200" || return 1 # for short names in the first line
+    for trace in *.umt; do
         reported --json "$trace" || return 1
         bytes=$("$umrt" dump -t migrate "$trace" | awk '{ match($0, / bytes=[0-9]+/)
             total += substr($0, RSTART + 7, RLENGTH - 7) } END { printf "%d", total }')
@@ -106,10 +107,10 @@ agrees() {
         json "sum(m['bytes'] for m in r['migrations']) == $bytes" &&
             json "sum(k['gpu_fault_ns'] for k in r['kernels']) == $stall" &&
             json "sum(g['gpu_fault_ns'] for g in r['regions']) == $stall" || return 1
-        reported --width 80 "$trace" && wide 80 || return 1
+        reported --width 80 "$trace" && wide 80 && reported --width 60 "$trace" && wide 60 || return 1
     done
 }
-ok "the totals of each are those of its events, and its text keeps to 80 columns" agrees
+ok "the totals of each are those of its events, and its text keeps to 80 and to 60 columns" agrees
 elsewhere() {
     local trace
     for trace in "$h200"/*.umt; do

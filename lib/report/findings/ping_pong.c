@@ -82,7 +82,7 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
 
     um_say_in(f->seen,
               "%s page%s of 64 KiB went to the GPU and came back again, %s changes of "
-              "direction at most; %s of the trace's %s device-to-host copies are here",
+              "direction at most; %s of all %s device-to-host copies are here",
               um_h(um_count(set->pages)), set->pages == 1 ? "" : "s",
               um_h(um_count(set->most_turns)), um_h(um_count(set->out_copies)),
               um_h(um_count(r->regions.out_copies)));
