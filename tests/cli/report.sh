@@ -99,11 +99,11 @@ agrees() {
     for trace in *.umt; do
         reported --json "$trace" || return 1
         bytes=$("$umrt" dump -t migrate "$trace" | awk '{ match($0, / bytes=[0-9]+/)
-            total += substr($0, RSTART + 7, RLENGTH - 7) } END { printf "%d", total }')
+            total += substr($0, RSTART + 7, RLENGTH - 7) } END { printf "%.0f", total }')
         stall=$("$umrt" dump -t gpu_fault "$trace" | awk '/ gpu_fault / { match($0, /duration_ns=[0-9]+/)
             end = $1 + substr($0, RSTART + 12, RLENGTH - 12)
             if (end > last) { total += end - ($1 > last ? $1 : last); last = end } }
-            END { printf "%d", total }')
+            END { printf "%.0f", total }')
         json "sum(m['bytes'] for m in r['migrations']) == $bytes" &&
             json "sum(k['gpu_fault_ns'] for k in r['kernels']) == $stall" &&
             json "sum(g['gpu_fault_ns'] for g in r['regions']) == $stall" || return 1
