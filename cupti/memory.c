@@ -7,24 +7,67 @@
  */
 #include "live.h"
 
-#define UM_MAX_STALE 16
+static void um_memory_drop(uint64_t addr, uint64_t stream, uint64_t call_site)
+{
+    um_region_t region;
+
+    um_event_t event = um_live_event(UM_EV_REGION_FREE);
+    if (um_regions_remove(um_live.runtime->regions, addr, &region) != UM_OK)
+        return;
+    event.u.region_free = (um_ev_region_free_t){.region = region.id,
+                                                .addr = region.addr,
+                                                .stream = stream,
+                                                .call_site = call_site};
+    um_live_post(&event, false);
+}
+
+typedef struct um_gather {
+    uint64_t addr[256];
+    size_t n;
+} um_gather_t;
+#define UM_GATHERED (sizeof(((um_gather_t *)0)->addr) / sizeof(uint64_t))
+
+static void um_gather_region(void *ctx, const um_region_t *region)
+{
+    um_gather_t *gather = ctx;
+
+    if (gather->n < UM_GATHERED)
+        gather->addr[gather->n++] = region->addr;
+}
+
+/* In rounds, because um_regions_each holds the lock that removal needs, and that no driver call may be
+ * made under. */
+static void um_memory_drop_all(uint64_t addr, uint64_t bytes, bool (*wanted)(uint64_t addr))
+{
+    uint64_t end = addr + bytes;
+    um_gather_t gather;
+
+    do {
+        gather.n = 0;
+        um_regions_each(um_live.runtime->regions, addr, end - addr, um_gather_region, &gather);
+        for (size_t i = 0; i < gather.n; i++) {
+            if (!wanted || wanted(gather.addr[i]))
+                um_memory_drop(gather.addr[i], 0, 0);
+            addr = gather.addr[i] + 1;
+        }
+    } while (gather.n == UM_GATHERED);
+}
 
 void um_memory_add(const um_region_t *region, uint64_t stream)
 {
+    /* After a late start several launches may come upon the same region at once. */
+    static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
     um_region_t added = *region;
-    uint32_t stale[UM_MAX_STALE];
-    size_t n_stale = 0;
-    um_event_t event = um_live_event(UM_EV_REGION_ALLOC);
 
+    pthread_mutex_lock(&adding);
+    /* What was there has gone without a word: with its pool, its context. */
+    um_memory_drop_all(added.addr, added.bytes, NULL);
+    um_event_t event = um_live_event(UM_EV_REGION_ALLOC);
     added.alloc_ns = event.time_ns;
-    if (um_regions_add(um_live.runtime->regions, &added, stale, UM_MAX_STALE, &n_stale) != UM_OK)
+    um_status_t status = um_regions_add(um_live.runtime->regions, &added, NULL, 0, NULL);
+    pthread_mutex_unlock(&adding);
+    if (status != UM_OK)
         return;
-    for (size_t i = 0; i < n_stale && i < UM_MAX_STALE; i++) {
-        um_event_t freed = um_live_event(UM_EV_REGION_FREE);
-        freed.time_ns = event.time_ns;
-        freed.u.region_free.region = stale[i];
-        um_live_post(&freed, false);
-    }
     event.u.region_alloc = (um_ev_region_alloc_t){
         .region = added.id,
         .family = added.family,
@@ -139,20 +182,6 @@ void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call)
     um_memory_add(&region, um_call_stream(info, call));
 }
 
-static void um_memory_drop(uint64_t addr, uint64_t stream)
-{
-    um_region_t region;
-
-    um_event_t event = um_live_event(UM_EV_REGION_FREE);
-    if (um_regions_remove(um_live.runtime->regions, addr, &region) != UM_OK)
-        return;
-    event.u.region_free =
-        (um_ev_region_free_t){.region = region.id, .addr = region.addr, .stream = stream};
-    if (region.family == UM_FAMILY_MANAGED)
-        event.u.region_free.call_site = um_callsite_here();
-    um_live_post(&event, false);
-}
-
 void um_on_free(const CUpti_CallbackData *info, const um_call_t *call)
 {
     uint64_t addr = um_word(info, call->word[0]);
@@ -163,42 +192,11 @@ void um_on_free(const CUpti_CallbackData *info, const um_call_t *call)
         return;
     if (region.family == UM_FAMILY_MANAGED)
         um_runtime_region_going(um_live.runtime, addr);
-    um_memory_drop(addr, um_call_stream(info, call));
+    um_memory_drop(addr, um_call_stream(info, call),
+                   region.family == UM_FAMILY_MANAGED ? um_callsite_here() : 0);
 }
 
 /* ---- many at once --------------------------------------------------------------------------- */
-
-typedef struct um_gather {
-    uint64_t addr[256];
-    size_t n;
-} um_gather_t;
-#define UM_GATHERED (sizeof(((um_gather_t *)0)->addr) / sizeof(uint64_t))
-
-static void um_gather_region(void *ctx, const um_region_t *region)
-{
-    um_gather_t *gather = ctx;
-
-    if (gather->n < UM_GATHERED)
-        gather->addr[gather->n++] = region->addr;
-}
-
-/* In rounds, because um_regions_each holds the lock that removal needs, and that no driver call may be
- * made under. */
-static void um_memory_drop_all(uint64_t addr, uint64_t bytes, bool (*wanted)(uint64_t addr))
-{
-    uint64_t end = addr + bytes;
-    um_gather_t gather;
-
-    do {
-        gather.n = 0;
-        um_regions_each(um_live.runtime->regions, addr, end - addr, um_gather_region, &gather);
-        for (size_t i = 0; i < gather.n; i++) {
-            if (!wanted || wanted(gather.addr[i]))
-                um_memory_drop(gather.addr[i], 0);
-            addr = gather.addr[i] + 1;
-        }
-    } while (gather.n == UM_GATHERED);
-}
 
 void um_on_unmap(const CUpti_CallbackData *info, const um_call_t *call)
 {

@@ -522,6 +522,19 @@ Test(live, a_primary_context_goes_with_the_last_who_holds_it)
     cr_assert_eq(count_of(UM_EV_REGION_FREE), 3);
 }
 
+Test(live, every_region_that_a_new_one_takes_the_place_of_is_told_as_gone)
+{
+    start(UM_MODE_RECORD);
+    create_context();
+    for (uint64_t i = 0; i < 600; i++)
+        alloc_device(D + i * 8192, 4096);
+    alloc_device(D, 600 * 8192 - 8192); /* their pool was destroyed, say; the last one stays */
+    cr_assert_eq(count_of(UM_EV_REGION_FREE), 599);
+    cr_assert_eq(um_regions_count(runtime.regions, UM_FAMILY_UNKNOWN), 2);
+    cr_assert_leq(event_of(UM_EV_REGION_FREE, 598)->time_ns,
+                  event_of(UM_EV_REGION_ALLOC, 600)->time_ns);
+}
+
 Test(live, callbacks_leave_errno_alone)
 {
     start(UM_MODE_RECORD);
