@@ -79,6 +79,7 @@ def main():
     parser.add_argument("--only", default="", help="comma list of workloads")
     args = parser.parse_args()
     name_of_card = card()
+    version = subprocess.run([args.umrt, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     rows, failures = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         for name, arguments, variants, phases in WORKLOADS:
@@ -123,10 +124,10 @@ def main():
     date = datetime.date.today().isoformat()
     base = os.path.join(args.out, f"{date}-{name_of_card.split(',')[0].replace(' ', '-').lower()}")
     with open(base + ".json", "w") as f:
-        json.dump({"date": date, "card": name_of_card, "rounds": args.rounds, "rows": rows}, f, indent=1)
+        json.dump({"date": date, "card": name_of_card, "umrt": version, "rounds": args.rounds, "rows": rows}, f, indent=1)
         f.write("\n")
     with open(base + ".md", "w") as f:
-        f.write(f"# {date}, {name_of_card}\n\nTimes are medians over all steps of {args.rounds} interleaved "
+        f.write(f"# {date}, {name_of_card}, {version}\n\nTimes are medians over all steps of {args.rounds} interleaved "
                 "rounds, [10th .. 90th percentile]; speed-up is plain's median over the variant's.\n"
                 "`init`: built with `um_runtime_init(NULL)`; `run`: unmodified under `umrt run`; "
                 "`record`: under `umrt record`.\n\n"

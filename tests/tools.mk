@@ -8,7 +8,7 @@ dist_check_SCRIPTS += tests/cli/usage.sh tests/cli/launch.sh tests/cli/record.sh
 	tests/cli/bad_input.sh tests/cli/completion.sh tests/cli/terminal.sh
 
 # Helpers of the scripts, not tests themselves.
-EXTRA_DIST += tests/cli/tap.sh tests/gpu/check_record.sh
+EXTRA_DIST += tests/cli/tap.sh tests/gpu/check_record.sh tests/gpu/check_torch.sh
 noinst_PROGRAMS += tests/cli/sample tests/cli/inject
 tests_cli_sample_SOURCES = tests/cli/sample.c
 tests_cli_sample_LDADD = libumcore.la
