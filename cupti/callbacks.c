@@ -351,10 +351,15 @@ static const um_call_t um_calls[] = {
     {UM_ID(cuDevicePrimaryCtxRetain), um_on_context_ready, {UM_N, 1, UM_N, UM_N}, UM_N, 0, 1},
     {UM_ID(cuCtxDestroy_v2), um_on_context_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuCtxDestroy), um_on_context_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 0},
-    {UM_ID(cuDevicePrimaryCtxReset), um_on_primary_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 1},
-    {UM_ID(cuDevicePrimaryCtxReset_v2), um_on_primary_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 1},
-    {UM_ID(cuDevicePrimaryCtxRelease), um_on_primary_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 0},
-    {UM_ID(cuDevicePrimaryCtxRelease_v2), um_on_primary_going, {0, UM_N, UM_N, UM_N}, UM_N, 0, 0},
+    {UM_ID(cuDevicePrimaryCtxReset), um_on_primary_going, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 1},
+    {UM_ID(cuDevicePrimaryCtxReset_v2), um_on_primary_going, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 1},
+    {UM_ID(cuDevicePrimaryCtxRelease), um_on_primary_going, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
+    {UM_ID(cuDevicePrimaryCtxRelease_v2),
+     um_on_primary_going,
+     {UM_N, UM_N, UM_N, UM_N},
+     UM_N,
+     0,
+     0},
 };
 #define UM_CALLS (sizeof(um_calls) / sizeof(*um_calls))
 
@@ -443,7 +448,7 @@ static void um_on_context_going(const CUpti_CallbackData *info, const um_call_t 
 /* The device's primary context is the one of this thread as a rule; id 0 stands for all of them. */
 static void um_on_primary_going(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    uint32_t device = (uint32_t)um_word(info, call->word[0]);
+    uint32_t device = *(const uint32_t *)info->functionParams; /* all there is: half a word */
     _Atomic int32_t *holders = device < UM_DEVICES ? &um_holders[device] : NULL;
 
     if (!um_entering(info)) {
