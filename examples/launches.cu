@@ -1,6 +1,8 @@
 /* launches - no managed memory at all: what a launch costs, which umrt must not change. */
 #include "example.h"
 
+#define CALLS 500 /* fewer than the driver queues without waiting */
+
 __global__ void tick(unsigned *counter, int a, int b, int c)
 {
     if (threadIdx.x == 0)
@@ -37,6 +39,14 @@ int main(int argc, char **argv)
             work<<<1, 32>>>(counter, 90000);
         CHECK(cudaDeviceSynchronize());
         example_time("work", t);
+
+        /* What the call alone takes: the GPU is kept busy meanwhile, and its queue is never full. */
+        work<<<1, 32>>>(counter, 20000000);
+        t = example_now_ms();
+        for (int step = 0; step < CALLS; step++)
+            tick<<<1, 32>>>(counter, 1, 2, 3);
+        example_time("call", t);
+        CHECK(cudaDeviceSynchronize());
     }
     CHECK(cudaMemcpy(&total, counter, sizeof(total), cudaMemcpyDeviceToHost));
     printf("%u\n", total);
