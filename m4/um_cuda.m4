@@ -16,7 +16,7 @@ AC_DEFUN([UM_FIND_HEADER], [
 # --without-cuda   offline tools only
 # neither          any of the usual places, or offline tools only
 #
-# Sets CUDA_CPPFLAGS, NVCC, um_cuda_include and um_cupti_include ("" = offline tools only) and
+# Sets NVCC, um_cuda_include, um_crt_include and um_cupti_include ("" = offline tools only) and
 # um_cuda_why, the reason for the latter.
 AC_DEFUN([UM_CUDA], [
   AC_REQUIRE([AC_CANONICAL_HOST])
@@ -49,6 +49,9 @@ AC_DEFUN([UM_CUDA], [
     UM_FIND_HEADER([um_cupti_include], [cupti.h],
       [$um_cuda_include $um_root/include $um_root/extras/CUPTI/include \
        $um_root/targets/*/include $um_root/nvidia/cuda_cupti/include $um_root/cuda_cupti/include])
+    # Among wheels, what both include lies in a third one.
+    UM_FIND_HEADER([um_crt_include], [crt/host_defines.h],
+      [$um_cuda_include $um_root/nvidia/cuda_nvcc/include $um_root/cuda_nvcc/include])
     AS_IF([test -n "$um_cupti_include"], [break])
     um_cuda_why="$um_cuda_include has cuda.h but no cupti.h is beside it"
     um_cuda_include=

@@ -13,6 +13,8 @@ AC_DEFUN([UM_CUPTI], [
     AS_IF([test "$um_cuda_include" != /usr/include], [CUDA_CPPFLAGS="-isystem $um_cuda_include"])
     AS_IF([test "$um_cupti_include" != "$um_cuda_include"],
       [CUPTI_CPPFLAGS="-isystem $um_cupti_include"])
+    AS_IF([test -n "$um_crt_include" && test "$um_crt_include" != "$um_cuda_include"],
+      [CUDA_CPPFLAGS="$CUDA_CPPFLAGS -isystem $um_crt_include"])
     um_save_CPPFLAGS=$CPPFLAGS
     CPPFLAGS="$CPPFLAGS $CUDA_CPPFLAGS $CUPTI_CPPFLAGS"
     um_headers="@%:@include <cuda.h>
