@@ -31,8 +31,8 @@ WORKLOADS = [
     ("table", ["--mib", "256", "--steps", "8"], HINTS, {"gpu": None}),
     ("streams", ["--mib", "64", "--steps", "6"], HINTS, {"gpu": None}),
     ("gather", ["--mib", "4096", "--steps", "3"], ("plain", "hand", "run"), {"gpu": None}),
-    # no managed memory: kernels of 50 us; empty ones in a loop, whose pace CPU and GPU share (it has two
-    # modes, 3.6 and 5 us a launch, in the plain program too); and the launch call alone
+    # no managed memory: kernels of 50 us; empty ones in a loop, whose pace CPU and GPU share; and the
+    # launch call alone
     ("launches", ["--steps", "200000"], ("plain", "record", "run"),
      {"work": ("record", "speedup", 1 / 1.01), "loop": None, "call": ("record", "us_a_launch", 0.5)}),
 ]
