@@ -260,37 +260,7 @@ static void row_memory(um_sql_t *sql, const um_sql_row_t *row)
     um_import_region_label(sql->im, row->time_ns, region, um_sql_text(row, M_NAME));
 }
 
-/* ---- waits, NVTX ------------------------------------------------------------------------------ */
-
-enum { W_TYPE, W_CORRELATION, W_CONTEXT, W_STREAM };
-
-static void wait_event(um_sql_t *sql, const um_sql_row_t *row, uint32_t left)
-{
-    /* ENUM_CUPTI_SYNC_TYPE; 2, a stream waiting for an event, is no wait of the CPU */
-    static const uint32_t syncs[] = {UM_SYNC_UNKNOWN, UM_SYNC_EVENT, UM_SYNC_UNKNOWN,
-                                     UM_SYNC_STREAM, UM_SYNC_DEVICE};
-    uint32_t type = um_sql_u32(row, W_TYPE);
-    um_event_t event = {0};
-
-    if (type == 2)
-        return;
-    event.u.sync = (um_ev_sync_t){.sync = um_sql_u32(row, W_CORRELATION),
-                                  .kind = type < 5 ? syncs[type] : (uint32_t)UM_SYNC_UNKNOWN,
-                                  .exit = left,
-                                  .context = um_sql_u32(row, W_CONTEXT),
-                                  .stream = um_sql_u32(row, W_STREAM)};
-    um_import_emit(sql->im, UM_EV_SYNC, row->time_ns, &event);
-}
-
-static void row_wait(um_sql_t *sql, const um_sql_row_t *row)
-{
-    wait_event(sql, row, 0);
-}
-
-static void row_wait_end(um_sql_t *sql, const um_sql_row_t *row)
-{
-    wait_event(sql, row, 1);
-}
+/* ---- NVTX ------------------------------------------------------------------------------ */
 
 enum { N_TYPE, N_TEXT, N_TEXT_ID, N_RANGE, N_TID };
 
@@ -341,7 +311,7 @@ static const um_sql_source_t sources[] = {
       "localMemoryPoolAddress", "name"},
      row_memory},
     {"NVTX_EVENTS", "start", "eventType IN (34, 59, 60)", NVTX_COLUMNS, row_nvtx},
-    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start", NULL, WAIT_COLUMNS, row_wait},
+    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start", NULL, WAIT_COLUMNS, um_sql_row_wait},
     {"CUPTI_ACTIVITY_KIND_KERNEL",
      "start",
      NULL,
@@ -374,7 +344,7 @@ static const um_sql_source_t sources[] = {
      {"start", "end", "deviceId", "streamId", "correlationId", "bytes", "copyKind", "srcKind",
       "dstKind", "srcDeviceId", "dstDeviceId", "migrationCause", "virtualAddress", "graphNodeId"},
      row_copy},
-    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "end", NULL, WAIT_COLUMNS, row_wait_end},
+    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "end", NULL, WAIT_COLUMNS, um_sql_row_wait_end},
     {"NVTX_EVENTS", "end", "eventType IN (59, 60) AND \"end\" IS NOT NULL", NVTX_COLUMNS,
      row_nvtx_end},
 };

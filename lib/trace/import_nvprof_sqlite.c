@@ -217,37 +217,6 @@ static void row_marker(um_sql_t *sql, const um_sql_row_t *row)
     um_import_emit(sql->im, UM_EV_MARK, row->time_ns, &event);
 }
 
-/* One column more than table columns would make a second row type: the order column says which end. */
-enum { W_TYPE, W_CORRELATION, W_CONTEXT, W_STREAM };
-
-static void wait_event(um_sql_t *sql, const um_sql_row_t *row, uint32_t left)
-{
-    /* CUpti_ActivitySynchronizationType; 2, a stream waiting for an event, is no wait of the CPU */
-    static const uint32_t kinds[] = {UM_SYNC_UNKNOWN, UM_SYNC_EVENT, UM_SYNC_UNKNOWN,
-                                     UM_SYNC_STREAM, UM_SYNC_DEVICE};
-    uint32_t type = um_sql_u32(row, W_TYPE);
-    um_event_t event = {0};
-
-    if (type == 2)
-        return;
-    event.u.sync = (um_ev_sync_t){.sync = um_sql_u32(row, W_CORRELATION),
-                                  .kind = type < 5 ? kinds[type] : (uint32_t)UM_SYNC_UNKNOWN,
-                                  .exit = left,
-                                  .context = um_sql_u32(row, W_CONTEXT),
-                                  .stream = um_sql_u32(row, W_STREAM)};
-    um_import_emit(sql->im, UM_EV_SYNC, row->time_ns, &event);
-}
-
-static void row_wait(um_sql_t *sql, const um_sql_row_t *row)
-{
-    wait_event(sql, row, 0);
-}
-
-static void row_wait_end(um_sql_t *sql, const um_sql_row_t *row)
-{
-    wait_event(sql, row, 1);
-}
-
 /* ---- tables ----------------------------------------------------------------------------------- */
 
 #define KERNEL_COLUMNS                                                                             \
@@ -273,7 +242,7 @@ static const um_sql_source_t sources[] = {
      NULL,
      {"flags", "id", "name", "domain"},
      row_marker},
-    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start", NULL, WAIT_COLUMNS, row_wait},
+    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "start", NULL, WAIT_COLUMNS, um_sql_row_wait},
     {"CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "start", NULL, KERNEL_COLUMNS, row_kernel},
     {"CUPTI_ACTIVITY_KIND_KERNEL", "start", NULL, KERNEL_COLUMNS, row_kernel},
     {"CUPTI_ACTIVITY_KIND_MEMCPY",
@@ -299,7 +268,7 @@ static const um_sql_source_t sources[] = {
      NULL,
      {"counterKind", "value", "start", "end", "address", "srcId", "dstId", "flags"},
      row_unified},
-    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "end", NULL, WAIT_COLUMNS, row_wait_end},
+    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "end", NULL, WAIT_COLUMNS, um_sql_row_wait_end},
 };
 
 static const char unified[] = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER";

@@ -344,3 +344,34 @@ uint32_t um_sql_kernel(um_sql_t *sql, const um_sql_row_t *row, int column)
     }
     return sql->kernels[slot].kernel;
 }
+
+/* ---- waits ------------------------------------------------------------------------------------ */
+
+static void wait_event(um_sql_t *sql, const um_sql_row_t *row, uint32_t left)
+{
+    /* CUpti_ActivitySynchronizationType; 2, a stream waiting for an event, is no wait of the CPU */
+    static const uint32_t kinds[] = {UM_SYNC_UNKNOWN, UM_SYNC_EVENT, UM_SYNC_UNKNOWN,
+                                     UM_SYNC_STREAM, UM_SYNC_DEVICE};
+    enum { TYPE, CORRELATION, CONTEXT, STREAM };
+    uint32_t type = um_sql_u32(row, TYPE);
+    um_event_t event = {0};
+
+    if (type == 2)
+        return;
+    event.u.sync = (um_ev_sync_t){.sync = um_sql_u32(row, CORRELATION),
+                                  .kind = type < 5 ? kinds[type] : (uint32_t)UM_SYNC_UNKNOWN,
+                                  .exit = left,
+                                  .context = um_sql_u32(row, CONTEXT),
+                                  .stream = um_sql_u32(row, STREAM)};
+    um_import_emit(sql->im, UM_EV_SYNC, row->time_ns, &event);
+}
+
+void um_sql_row_wait(um_sql_t *sql, const um_sql_row_t *row)
+{
+    wait_event(sql, row, 0);
+}
+
+void um_sql_row_wait_end(um_sql_t *sql, const um_sql_row_t *row)
+{
+    wait_event(sql, row, 1);
+}

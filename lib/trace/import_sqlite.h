@@ -86,4 +86,9 @@ const char *um_sql_text(const um_sql_row_t *row,
 const char *um_sql_name(um_sql_t *sql, int64_t id);
 uint32_t um_sql_kernel(um_sql_t *sql, const um_sql_row_t *row, int column);
 
+/* The two ends of a wait of the CPU, a source each: its row selects CUPTI's synchronisation type, the
+ * correlation id, the context and the stream, in this order. */
+void um_sql_row_wait(um_sql_t *sql, const um_sql_row_t *row);
+void um_sql_row_wait_end(um_sql_t *sql, const um_sql_row_t *row);
+
 #endif
