@@ -34,7 +34,8 @@ WORKLOADS = [
     # no managed memory: kernels of 50 us; empty ones in a loop, whose pace CPU and GPU share; and the
     # launch call alone
     ("launches", ["--steps", "200000"], ("plain", "record", "run"),
-     {"work": ("record", "speedup", 1 / 1.01), "loop": None, "call": ("record", "us_a_launch", 0.5)}),
+     {"work": ("record", "speedup", 1 / 1.01), "loop": ("record", "us_a_launch", 0.5),
+      "call": ("record", "us_a_launch", 0.5)}),
 ]
 LAUNCHES_A_SAMPLE = {"loop": 20000, "call": 500} # of `launches`
 

@@ -1,13 +1,14 @@
 /*
  * arena.c - keeps CUPTI's worker thread out of mmap_lock's queue.
  *
- * CUPTI's worker turns the driver's records into activity records and mallocs for each (about 250
- * bytes, which it does not give back while records flow). glibc grows a thread's arena one page at a
- * time with mprotect, and mprotect wants mmap_lock for writing, which a program that is taking CPU
- * page faults on managed memory holds for reading nearly all the time. The worker then crawls, the
- * driver's queue overflows and records are lost with nobody told: measured on an H200 (driver
- * 580.159, CUPTI 13.0, glibc 2.39, 2026-11-30), 10 to 55 % of the bytes that migrate back to the CPU, with
- * single cuptiActivityFlushAll calls of 0.3 s; none of them once the arena is grown ahead in big steps.
+ * CUPTI's worker turns the driver's records into activity records. It was seen waiting in mprotect,
+ * which wants mmap_lock for writing, while the program, taking CPU page faults on managed memory, holds
+ * that lock for reading nearly all the time; glibc grows a thread's arena page by page with mprotect.
+ * The worker then crawls and records are lost with nobody told: on an H200 (driver 580.159, CUPTI 13.0,
+ * glibc 2.39, 2026-11-30) 0 to 45 % of the bytes that migrate back to the CPU in 13 runs, one of them
+ * whole, with single cuptiActivityFlushAll calls of 0.3 s. With glibc.malloc.top_pad at 64 MiB, and with
+ * what is below, none. That it is the worker's own mallocs that grow the arena (some 250 bytes a record, by
+ * how soon a fixed reserve ran out) is inferred; its user-space stack was not looked at.
  *
  * So whenever that thread asks us for a buffer, it first allocates and frees a few MiB in pieces
  * just below the mmap threshold: the arena's top grows (few mprotects), free trims it back with
