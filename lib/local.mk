@@ -26,3 +26,4 @@ include lib/exec/local.mk
 include lib/trace/local.mk
 include lib/trace/import.mk
 include lib/report/local.mk
+include lib/sim/local.mk

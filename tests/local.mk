@@ -19,4 +19,9 @@ include tests/report.mk
 include tests/cupti.mk
 include tests/hints.mk
 include tests/tools.mk
+include tests/sim_uvm.mk
+include tests/sim_engine.mk
+include tests/sim_input.mk
+include tests/sim_replay.mk
+include tests/sim_backtest.mk
 include tests/build.mk

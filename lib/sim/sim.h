@@ -1,0 +1,60 @@
+/*
+ * sim.h - one workload on one machine under one policy: how long, and what moved.
+ *
+ * A discrete-event simulation. The program's threads, the GPUs' streams, the workers that carry out
+ * hints, the link in each direction and the driver's fault handler each have a clock; the driver's
+ * rules (uvm.h) say what happens, the machine (machine.h) what it costs. Advisors sit in the same hint
+ * loop as in a live process (exec/hinter.h) and see the same events; ACCESS events are never shown
+ * to them. Pure: the same arguments give the same result to the byte. See MODEL.md.
+ *
+ * Threads: any number of simulations side by side; they share only what is const.
+ */
+#ifndef UM_SIM_H
+#define UM_SIM_H
+
+#include "machine.h"
+#include "policy.h"
+#include "uvm.h"
+#include "workload.h"
+
+typedef struct um_sim_config {
+    const um_workload_t *workload;
+    const um_machine_t *machine;
+    const um_policy_t *policy;
+    uint64_t gpu_bytes;            /* capacity of each GPU for managed memory; 0 = the machine's */
+    const um_uvm_params_t *params; /* NULL = defaults; the policy may switch the prefetcher off */
+    double kernel_time_scale;      /* 0 = from the machine and the workload's source GPU */
+    um_event_fn event;             /* every event of the run, in time order; may be NULL */
+    void *event_ctx;
+} um_sim_config_t;
+
+typedef struct um_sim_result {
+    uint64_t total_ns;      /* from the first step to the end of all work */
+    uint64_t compute_ns;    /* GPU time the launches would need with all data there */
+    uint64_t stall_ns;      /* GPU time spent waiting for data */
+    uint64_t host_stall_ns; /* program threads inside CPU faults and blocking hint calls */
+    uint64_t bytes_to_device, bytes_to_host, bytes_peer, bytes_remote;
+    uint64_t populated_bytes;
+    uint64_t gpu_faults, cpu_faults, fault_batches;
+    uint64_t evicted_blocks, evicted_bytes;
+    uint64_t thrash_throttles, thrash_pins;
+    uint64_t hints, hints_refused;
+    uint64_t hinted_bytes; /* moved by hints */
+    uint64_t wasted_bytes; /* moved by a prefetch (hint or tree) and not touched before it left */
+    uint64_t late_bytes;   /* hinted, but the touch came first or waited for it */
+    uint64_t touches;      /* page accesses simulated */
+} um_sim_result_t;
+
+/* Errors: UM_ERR_INVALID (capacity below one block; one line in error), UM_ERR_NO_MEMORY. */
+um_status_t um_sim_run(const um_sim_config_t *config, um_sim_result_t *out, char *error,
+                       size_t error_bytes);
+
+/* The two bounds that bracket every table (bounds.c). */
+typedef struct um_bounds {
+    uint64_t least_bytes; /* to the devices and back: Belady's MIN at 2 MiB with this capacity */
+    uint64_t least_ns;    /* compute against link, perfectly overlapped, populate included */
+} um_bounds_t;
+um_status_t um_bounds_find(const um_workload_t *workload, const um_machine_t *machine,
+                           uint64_t gpu_bytes, double kernel_time_scale, um_bounds_t *out);
+
+#endif
