@@ -26,3 +26,10 @@ UM_BENCHES += %D%/bench_hint_loop
 %C%_bench_hint_loop_SOURCES = %D%/bench_hint_loop.c
 %C%_bench_hint_loop_LDADD = libumcore.la
 EXTRA_DIST += %D%/results
+# what the driver model is back-tested against: needs nvcc to build, a GPU to run
+EXTRA_DIST += %D%/backtest.cu
+examples: %D%/backtest
+%D%/backtest: $(top_srcdir)/%D%/backtest.cu $(top_srcdir)/examples/example.h
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -o $@ $<
+CLEANFILES += %D%/backtest

@@ -22,7 +22,9 @@
 
 /* No program here ever holds more managed memory than this, nor more than a quarter of what the
  * device has free: oversubscribing a real GPU can hang it for everybody. */
+#ifndef EXAMPLE_MANAGED_LIMIT
 #define EXAMPLE_MANAGED_LIMIT ((size_t)8 << 30)
+#endif
 
 struct example {
     size_t bytes; /* --mib */
