@@ -1,6 +1,7 @@
 /*
  * bench_callbacks - what umrt's callback adds to a launch, on the CPU, without CUPTI's own share (0.2 us
- * on an H200's host): the driver and the CUPTI of tests/fake call it. Needs no GPU.
+ * on an H200's host): the driver and the CUPTI of tests/fake call it. Needs no GPU. Before there is managed
+ * memory CUPTI is not asked to call: what the first line shows is the fake's own time.
  */
 #include <dlfcn.h>
 #include <stdio.h>

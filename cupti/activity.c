@@ -20,7 +20,7 @@ static bool um_drain_started;
 static _Atomic bool um_drain_done;
 static pthread_mutex_t um_drain_lock = PTHREAD_MUTEX_INITIALIZER; /* for the condition alone */
 static pthread_cond_t um_drain_wake = PTHREAD_COND_INITIALIZER;
-static _Atomic bool um_stopping, um_busy; /* busy: managed memory exists */
+static _Atomic bool um_stopping, um_busy; /* busy: managed memory exists; never false again */
 
 typedef enum um_switch { UM_OFF, UM_TRYING, UM_SWITCHED_ON, UM_REFUSED } um_switch_t;
 static _Atomic int um_um_records, um_kernel_records; /* um_switch_t */
@@ -113,29 +113,38 @@ bool um_activity_has_managed(void)
     return um_busy;
 }
 
+/* Half a microsecond a launch (H200): not before it is of use. */
+static void um_switch_kernels_on(void)
+{
+    bool own = um_cuda_own;
+
+    if (um_kernel_records != UM_OFF || !um_live.runtime->settings.kernel_times ||
+        !um_live.cupti->activity_enable)
+        return;
+    um_cuda_own = true;
+    CUptiResult result = um_live.cupti->activity_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+    um_cuda_own = own;
+    um_kernel_records = result == CUPTI_SUCCESS ? UM_SWITCHED_ON : UM_REFUSED;
+    if (result == CUPTI_SUCCESS)
+        um_records_want_kernels();
+    um_tell_option("cupti.kernel-times",
+                   result == CUPTI_SUCCESS ? "on" : um_cupti_sentence(result));
+}
+
 void um_activity_managed(void)
 {
-    int off = UM_OFF;
+    /* Of two first allocations neither returns before the kernels of both are timed. */
+    static pthread_mutex_t switching = PTHREAD_MUTEX_INITIALIZER;
 
-    if (!um_live.record)
+    if (!um_live.record || um_busy)
         return;
+    pthread_mutex_lock(&switching);
     if (!um_busy) {
+        um_switch_kernels_on();
         um_busy = true;
         um_drain_wake_up();
     }
-    if (um_kernel_records == UM_OFF && um_live.runtime->settings.kernel_times &&
-        um_live.cupti->activity_enable &&
-        atomic_compare_exchange_strong(&um_kernel_records, &off, UM_TRYING)) {
-        bool own = um_cuda_own;
-        um_cuda_own = true;
-        CUptiResult result = um_live.cupti->activity_enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-        um_cuda_own = own;
-        um_kernel_records = result == CUPTI_SUCCESS ? UM_SWITCHED_ON : UM_REFUSED;
-        if (result == CUPTI_SUCCESS)
-            um_records_want_kernels();
-        um_tell_option("cupti.kernel-times",
-                       result == CUPTI_SUCCESS ? "on" : um_cupti_sentence(result));
-    }
+    pthread_mutex_unlock(&switching);
 }
 
 void um_activity_kick(CUcontext context)

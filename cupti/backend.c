@@ -47,6 +47,7 @@ static void um_late_start(void)
         return;
     um_live.late = true;
     um_live.capturing = true; /* for all we know */
+    um_callbacks_managed();   /* likewise */
     um_backend_tell_devices();
     if (context)
         um_activity_context();

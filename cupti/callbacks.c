@@ -1,5 +1,9 @@
 /*
- * callbacks.c - which driver calls are followed, and the one function that CUPTI calls.
+ * callbacks.c - which driver calls are followed from when on, and the one function that CUPTI calls.
+ *
+ * A program without managed memory pays nothing for its launches: they are not subscribed to before
+ * there is some (um_later). What must be known by then is followed from the start: contexts, modules,
+ * allocations, graphs as they are made.
  *
  * The table gives for each call its handler and where its parameters are. CUPTI hands parameters over
  * as a struct in argument order, whose layout never changes under one id; UM_W takes the places from
@@ -8,8 +12,10 @@
  */
 #include "executor.h"
 #include "live.h"
+#include "records.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -532,6 +538,74 @@ static CUptiResult um_subscribe(char *other, size_t other_bytes)
     return cupti->subscribe_v2(&um_live.subscriber, um_callback, NULL, &params);
 }
 
+/* The handlers with nothing to do before there is managed memory: what cannot fault is neither hinted
+ * nor recorded. Transfers and waits are in a trace from its start all the same. Even a callback that
+ * returns at once would cost each launch something (H200: 0.2 us and more). */
+static const struct {
+    um_call_fn fn;
+    bool recorded_before;
+} um_later[] = {
+    {um_on_launch, false},        {um_on_launch_ex, false},    {um_on_launch_multi, false},
+    {um_on_launch_legacy, false}, {um_on_graph_launch, false}, {um_on_sync, true},
+    {um_on_copy, true},           {um_on_copy_2d, true},       {um_on_copy_3d, true},
+    {um_on_copy_batch, true},     {um_on_set, true},           {um_on_set_2d, true},
+};
+
+static bool um_is_later(const um_call_t *call)
+{
+    for (size_t i = 0; i < sizeof(um_later) / sizeof(*um_later); i++)
+        if (um_later[i].fn == call->fn)
+            return !(um_later[i].recorded_before && um_live.record);
+    return false;
+}
+
+/* CUPTI leaves it to its clients that these calls come one at a time. */
+static pthread_mutex_t um_enabling = PTHREAD_MUTEX_INITIALIZER;
+
+/* The last refusal, or success. Under um_enabling. A call that this CUPTI does not know yet is refused
+ * as invalid and then never comes, which is none; every CUPTI knows the plain launch. */
+static CUptiResult um_enable_calls(bool later)
+{
+    CUptiResult refused = CUPTI_SUCCESS;
+
+    for (size_t i = 0; i < UM_CALLS; i++) {
+        if (um_is_later(&um_calls[i]) != later)
+            continue;
+        CUptiResult result =
+            um_live.cupti->enable_callback(1, um_live.subscriber, CUPTI_CB_DOMAIN_DRIVER_API,
+                                           um_calls[i].id);
+        if (result != CUPTI_SUCCESS &&
+            (result != CUPTI_ERROR_INVALID_PARAMETER || um_calls[i].id == UM_ID(cuLaunchKernel)))
+            refused = result;
+    }
+    return refused;
+}
+
+static void um_say_refused(CUptiResult result)
+{
+    if (result == CUPTI_SUCCESS)
+        return;
+    um_log_once(UM_LOG_WARN, "not all launches and allocations are seen: %s (CUPTI error %d)",
+                um_cupti_sentence(result), (int)result);
+    if (um_live.record)
+        um_records_loss(0, "cupti refused callbacks");
+}
+
+void um_callbacks_managed(void)
+{
+    static _Atomic bool enabled;
+    CUptiResult result = CUPTI_SUCCESS;
+
+    if (enabled)
+        return;
+    pthread_mutex_lock(&um_enabling);
+    if (!enabled)
+        result = um_enable_calls(true);
+    enabled = true;
+    pthread_mutex_unlock(&um_enabling);
+    um_say_refused(result);
+}
+
 um_status_t um_callbacks_subscribe(char *reason, size_t reason_bytes)
 {
     static const CUpti_CallbackId resources[] = {CUPTI_CBID_RESOURCE_CONTEXT_CREATED,
@@ -554,10 +628,13 @@ um_status_t um_callbacks_subscribe(char *reason, size_t reason_bytes)
                                                                         : UM_ERR_UNSUPPORTED;
     }
     um_live.on = true;
-    /* A call that this CUPTI does not know yet is refused, and then never comes. */
-    for (size_t i = 0; i < UM_CALLS; i++)
-        cupti->enable_callback(1, um_live.subscriber, CUPTI_CB_DOMAIN_DRIVER_API, um_calls[i].id);
+    /* The program's threads may be calling already, and one of them allocating its first managed
+     * memory. */
+    pthread_mutex_lock(&um_enabling);
+    result = um_enable_calls(false);
     for (size_t i = 0; i < sizeof(resources) / sizeof(*resources); i++)
         cupti->enable_callback(1, um_live.subscriber, CUPTI_CB_DOMAIN_RESOURCE, resources[i]);
+    pthread_mutex_unlock(&um_enabling);
+    um_say_refused(result);
     return UM_OK;
 }

@@ -1,8 +1,9 @@
 /*
  * launch.c - the hot path: a kernel is put on a stream.
  *
- * With nothing to do it takes a few loads: no lock, no allocation, no driver call. A kernel's first
- * launch defines it, which may do all three, once.
+ * It is entered from the first managed memory on (um_callbacks_managed). With nothing to do it then
+ * takes a few loads: no lock, no allocation, no driver call. A kernel's first launch defines it, which
+ * may do all three, once.
  */
 #include "executor.h"
 #include "live.h"
@@ -271,7 +272,7 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
     const um_kernel_t *kernel = NULL;
 
     atomic_fetch_add_explicit(&runtime->launches, 1, memory_order_relaxed);
-    /* A trace, too, begins with the first managed memory: what comes before cannot fault. */
+    /* After a late start launches come before managed memory is known of; a trace begins with it. */
     bool recording = um_live.record && um_activity_has_managed();
     if (!managed && !recording && !um_live.late)
         return;

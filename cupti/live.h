@@ -17,9 +17,9 @@ typedef struct um_live {
     const um_cuda_t *cuda;
     const um_cupti_t *cupti;
     CUpti_SubscriberHandle subscriber;
-    bool record;     /* everything is wanted; otherwise only what has to do with managed memory */
-    bool late;       /* CUDA was initialised before us: regions exist that nobody told us of */
-    _Atomic bool on; /* false: every callback returns at once */
+    bool record;       /* everything is wanted; otherwise only what has to do with managed memory */
+    _Atomic bool late; /* CUDA was initialised before us: regions exist that nobody told us of */
+    _Atomic bool on;   /* false: every callback returns at once */
     _Atomic bool want_context; /* the kick waits for a context of the program's */
     _Atomic bool capturing;    /* a stream capture has been begun in this process */
     _Atomic uint32_t sync;     /* id of the last wait that ended, 0 = none since the last launch
@@ -92,6 +92,10 @@ static inline CUresult um_result(const CUpti_CallbackData *info)
 
 /* callbacks.c */
 um_status_t um_callbacks_subscribe(char *reason, size_t reason_bytes);
+/* Managed memory exists, or may: launches too are followed from now on (and outside recording copies,
+ * sets and waits). Any thread, also inside a callback; when it returns CUPTI has been told, so that a
+ * launch after the allocation that called this is seen. Free but for the first time. */
+void um_callbacks_managed(void);
 const um_call_t *um_call_find(uint32_t id); /* NULL when the call is not followed */
 size_t um_call_count(void);
 
@@ -170,7 +174,7 @@ void um_arena_grow_ahead(void);
 um_status_t um_activity_init(void); /* starts the drain thread, asleep */
 void um_activity_context(void); /* a context exists: unified-memory records can be switched on */
 bool um_activity_has_managed(void); /* has any managed memory been seen while recording */
-void um_activity_managed(void);     /* managed memory exists: drain, and record kernel times */
+void um_activity_managed(void);     /* managed memory exists: kernel times are on, drains begin */
 /* Regions are there that CUPTI does not know, and it delivers nothing until it sees a managed
  * allocation: the drain thread makes a small one. context NULL = the next one seen in a callback. */
 void um_activity_kick(CUcontext context);

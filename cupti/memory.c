@@ -79,8 +79,11 @@ void um_memory_add(const um_region_t *region, uint64_t stream)
         .stream = stream,
     };
     um_live_post(&event, false);
-    if (added.family == UM_FAMILY_MANAGED)
+    /* Before the program has the address, and so before any launch that can use it. */
+    if (added.family == UM_FAMILY_MANAGED) {
         um_activity_managed();
+        um_callbacks_managed();
+    }
 }
 
 static bool um_is_managed(uint64_t addr)

@@ -54,7 +54,8 @@ static void um_post_wait(const CUpti_CallbackData *info, const um_call_t *call)
         um_live.sync = info->correlationId;
 }
 
-/* True when the call has ended well and is to be posted; keeps the clock meanwhile. */
+/* True when the call has ended well and is to be posted; keeps the clock meanwhile. A call that was
+ * under way when its callbacks were enabled has no beginning and is left out. */
 static bool um_transfer_done(const CUpti_CallbackData *info, const um_call_t *call)
 {
     bool wait = !(call->flags & UM_CALL_ASYNC) && (um_live.record || um_live_managed());
@@ -67,7 +68,7 @@ static bool um_transfer_done(const CUpti_CallbackData *info, const um_call_t *ca
     }
     if (wait)
         um_post_wait(info, call);
-    return um_result(info) == CUDA_SUCCESS;
+    return um_result(info) == CUDA_SUCCESS && *info->correlationData != 0;
 }
 
 static void um_post_copy(const CUpti_CallbackData *info, const um_call_t *call, uint64_t dst,
@@ -228,7 +229,7 @@ static void um_post_hint(const CUpti_CallbackData *info, const um_call_t *call, 
 static bool um_hint_done(const CUpti_CallbackData *info)
 {
     if (!um_entering(info))
-        return true;
+        return *info->correlationData != 0;
     *info->correlationData = um_live_now_ns();
     return false;
 }

@@ -1,4 +1,5 @@
-/* launches - no managed memory at all: what a launch costs, which umrt must not change. */
+/* launches - no managed memory at all, so that umrt never looks at a launch: what one costs, which umrt
+ * must not change. */
 #include "example.h"
 
 #define CALLS 500 /* fewer than the driver queues without waiting */

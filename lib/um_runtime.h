@@ -66,7 +66,9 @@ UM_API void um_runtime_info(um_runtime_info_t *out);
 
 /* Counters since init; all from zero, monotonic. */
 typedef struct um_runtime_stats {
-    uint64_t launches, launches_managed; /* seen; with a managed pointer argument */
+    uint64_t
+        launches; /* of kernels and graphs, from the first managed memory on: none is seen before */
+    uint64_t launches_managed; /* of these, with a managed pointer argument */
     uint64_t regions_live, regions_managed_live;
     uint64_t hints_proposed, hints_admitted, hints_applied, hints_failed, hints_cancelled;
     uint64_t hints_refused[UM_HINT_RESULT_COUNT]; /* by um_hint_result_t */

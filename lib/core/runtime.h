@@ -27,7 +27,7 @@ typedef struct um_runtime {
     /* Hints that are not done yet. While it is not 0 the backend posts SYNC exits with wake = true:
      * what is still queued for a launch that is over would come too late. */
     _Atomic uint32_t hints_pending;
-    /* counters of the launch path; relaxed */
+    /* counters of the launch path, which begins with the first managed memory; relaxed */
     _Atomic uint64_t launches, launches_managed;
 } um_runtime_t;
 

@@ -90,6 +90,9 @@ int um_summary_line(const um_summary_t *summary, char *out, size_t bytes)
                         stats->events, plural(stats->events), summary->trace_path,
                         stats->events_lost);
     case UM_RUNTIME_OBSERVE:
+        if (!stats->launches) /* those before the first managed memory are not seen */
+            return snprintf(out, bytes,
+                            "observed nothing: no kernel was launched with managed memory");
         return snprintf(out, bytes,
                         "observed %" PRIu64 " launch%s, %" PRIu64 " of them with managed memory",
                         stats->launches, stats->launches == 1 ? "" : "es", stats->launches_managed);

@@ -3,6 +3,7 @@
  * records that it was given at the next flush.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,9 @@
 uint32_t fake_cupti_api = 130000;
 int fake_cupti_subscribe_result; /* CUptiResult of the next subscriptions */
 int fake_cupti_enable_result;    /* of enabling unified-memory records */
+int fake_cupti_callback_result;  /* of enabling callbacks */
+int fake_cupti_callbacks_asked;  /* how often one was enabled */
+int fake_cupti_callbacks_clash;  /* two threads at it at once, which CUPTI forbids */
 int fake_cupti_um_enabled, fake_cupti_kernels_enabled, fake_cupti_flushes, fake_cupti_forced;
 int fake_cupti_disabled, fake_cupti_finalized; /* what umrt must never do */
 int fake_cupti_stuck;                          /* a forced flush never returns */
@@ -27,15 +31,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t records[1 << 20];
 static size_t used;
 
-void fake_cupti_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
-{
-    if (callback && enabled[domain][id])
-        callback(NULL, domain, id, data);
-}
-
 int fake_cupti_is_enabled(CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
-    return enabled[domain][id];
+    return __atomic_load_n(&enabled[domain][id], __ATOMIC_RELAXED);
+}
+
+void fake_cupti_call(CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
+{
+    if (callback && fake_cupti_is_enabled(domain, id))
+        callback(NULL, domain, id, data);
 }
 
 /* A record is prefixed with its size in the queue and in the buffers. */
@@ -105,11 +109,19 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_Callback
 CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
                                 CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
+    static int inside;
+
     (void)subscriber;
-    if (domain > 7 || id >= 1024)
-        return CUPTI_ERROR_INVALID_PARAMETER;
-    enabled[domain][id] = enable != 0;
-    return CUPTI_SUCCESS;
+    if (__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST))
+        __atomic_store_n(&fake_cupti_callbacks_clash, 1, __ATOMIC_RELAXED);
+    sched_yield(); /* to make it likely */
+    __atomic_fetch_add(&fake_cupti_callbacks_asked, 1, __ATOMIC_RELAXED);
+    CUptiResult result = domain > 7 || id >= 1024 ? CUPTI_ERROR_INVALID_PARAMETER
+                                                  : (CUptiResult)fake_cupti_callback_result;
+    if (result == CUPTI_SUCCESS)
+        __atomic_store_n(&enabled[domain][id], enable != 0, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+    return result;
 }
 
 CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber,

@@ -309,7 +309,7 @@ Test(live, a_program_without_managed_memory_pays_for_nothing)
         launch(0x1000, D, D, NULL);
     cr_assert_eq(CUDA_INT("fake_cuda_calls"), before, "no driver call on the launch path");
     cr_assert_eq(count_of(UM_EV_LAUNCH), 0);
-    cr_assert_eq(runtime.launches, 100);
+    cr_assert_eq(runtime.launches, 0, "not even the callback is made");
     cr_assert_eq(CUPTI_INT("fake_cupti_um_enabled"), 0);
     cr_assert_eq(CUPTI_INT("fake_cupti_flushes"), 0);
 }
@@ -321,11 +321,170 @@ Test(live, launches_are_recorded_from_the_first_managed_region_on)
     alloc_device(D, 1 << 20);
     launch(0x1000, D, D, NULL);
     cr_assert_eq(count_of(UM_EV_LAUNCH), 0);
-    cr_assert_eq(runtime.launches, 1);
+    cr_assert_eq(runtime.launches, 0);
     alloc_managed(A, 1 << 20);
     launch(0x1000, D, D, NULL);
+    cr_assert_eq(runtime.launches, 1);
     cr_assert_eq(count_of(UM_EV_LAUNCH), 1);
     cr_assert_eq(count_of(UM_EV_KERNEL), 1);
+}
+
+static int is_enabled(CUpti_CallbackId id)
+{
+    static int (*ask)(CUpti_CallbackDomain, CUpti_CallbackId);
+
+    if (!ask)
+        *(void **)&ask = CUPTI_SYMBOL("fake_cupti_is_enabled");
+    return ask(CUPTI_CB_DOMAIN_DRIVER_API, id);
+}
+
+/* By the callbacks that CUPTI is asked for: one that returns at once is too dear already. */
+#define ID(api) CUPTI_DRIVER_TRACE_CBID_##api
+static const CUpti_CallbackId launch_ids[] = {ID(cuLaunchKernel),
+                                              ID(cuLaunchKernel_ptsz),
+                                              ID(cuLaunchKernelEx),
+                                              ID(cuLaunchKernelEx_ptsz),
+                                              ID(cuLaunchCooperativeKernel),
+                                              ID(cuLaunchCooperativeKernel_ptsz),
+                                              ID(cuLaunchCooperativeKernelMultiDevice),
+                                              ID(cuLaunch),
+                                              ID(cuLaunchGrid),
+                                              ID(cuLaunchGridAsync),
+                                              ID(cuGraphLaunch),
+                                              ID(cuGraphLaunch_ptsz)};
+static const CUpti_CallbackId work_ids[] = {ID(cuCtxSynchronize),   ID(cuStreamSynchronize),
+                                            ID(cuEventSynchronize), ID(cuMemcpyAsync),
+                                            ID(cuMemcpyHtoD_v2),    ID(cuMemcpy2D_v2),
+                                            ID(cuMemcpy3DAsync_v2), 776 /* cuMemcpyBatchAsync */,
+                                            ID(cuMemsetD8Async),    ID(cuMemsetD2D8_v2)};
+static const CUpti_CallbackId early_ids[] = {
+    ID(cuMemAllocManaged),           ID(cuMemAlloc_v2),        ID(cuMemFree_v2),
+    ID(cuMemAllocFromPoolAsync),     ID(cuModuleGetGlobal_v2), 685 /* cuLibraryGetManaged */,
+    ID(cuDevicePrimaryCtxRetain),    ID(cuCtxDestroy_v2),      ID(cuStreamBeginCapture_v2),
+    ID(cuGraphInstantiateWithFlags), ID(cuGraphExecUpdate),    ID(cuGraphExecKernelNodeSetParams),
+    ID(cuGraphExecDestroy)};
+#define ALL_ARE(ids, expected, when)                                                               \
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*(ids)); i++)                                      \
+    cr_assert_eq(is_enabled((ids)[i]), expected, "%u %s", (ids)[i], when)
+
+static void follows(um_mode_t mode)
+{
+    start(mode);
+    create_context();
+    alloc_device(D, 1 << 20);
+    ALL_ARE(early_ids, 1, "is needed from the start");
+    ALL_ARE(launch_ids, 0, "before managed memory");
+    ALL_ARE(work_ids, mode == UM_MODE_RECORD, "before managed memory");
+    cr_assert_eq(CUPTI_INT("fake_cupti_kernels_enabled"), 0);
+    alloc_managed(A, 1 << 20);
+    ALL_ARE(launch_ids, 1, "with managed memory");
+    ALL_ARE(work_ids, 1, "with managed memory");
+    int asked = CUPTI_INT("fake_cupti_callbacks_asked");
+    free_device(A);
+    alloc_managed(A, 1 << 20);
+    cr_assert_eq(CUPTI_INT("fake_cupti_callbacks_asked"), asked, "once and for all");
+    ALL_ARE(launch_ids, 1, "for ever");
+}
+
+Test(live, a_trace_has_transfers_and_waits_from_the_start_and_launches_with_managed_memory)
+{
+    follows(UM_MODE_RECORD);
+}
+
+Test(live, hints_follow_neither_launches_nor_transfers_nor_waits_without_managed_memory)
+{
+    follows(UM_MODE_HINT);
+}
+
+Test(live, watching_is_no_dearer_than_hinting)
+{
+    follows(UM_MODE_OBSERVE);
+}
+
+Test(live, a_managed_pool_and_a_managed_variable_have_launches_followed)
+{
+    void (*memory)(uint64_t, uint64_t, unsigned, unsigned);
+    CUdeviceptr where = D;
+    cuMemAllocFromPoolAsync_params pool = {&where, 4096, NULL, NULL};
+
+    start(UM_MODE_HINT);
+    create_context();
+    *(void **)&memory = CUDA_SYMBOL("fake_cuda_memory");
+    driver_call(ID(cuMemAllocFromPoolAsync), &pool, NULL);
+    cr_assert_not(is_enabled(ID(cuLaunchKernel)), "a pool of device memory");
+    where = A;
+    memory(A, 4096, CU_MEMORYTYPE_DEVICE, 1);
+    driver_call(ID(cuMemAllocFromPoolAsync), &pool, NULL);
+    cr_assert(is_enabled(ID(cuLaunchKernel)));
+    launch(0x1000, A, D, NULL);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 0)->u.launch.n_args, 2);
+}
+
+Test(live, a_failed_managed_allocation_has_nothing_followed)
+{
+    start(UM_MODE_HINT);
+    create_context();
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+    alloc_managed(A, 1 << 20);
+    cr_assert_not(is_enabled(ID(cuLaunchKernel)));
+}
+
+/* CUPTI may tell of the end of a call whose begin it did not tell of. */
+Test(live, a_call_under_way_when_it_begins_to_be_followed_is_left_out)
+{
+    cuMemcpy_params copy = {A, D, 64};
+    uint64_t data = 0;
+
+    start(UM_MODE_HINT);
+    create_context();
+    enter_or_exit(CUPTI_CB_DOMAIN_DRIVER_API, ID(cuMemcpy), &copy, CUPTI_API_ENTER, NULL, &data);
+    alloc_managed(A, 1 << 20);
+    enter_or_exit(CUPTI_CB_DOMAIN_DRIVER_API, ID(cuMemcpy), &copy, CUPTI_API_EXIT, NULL, &data);
+    cr_assert_eq(count_of(UM_EV_COPY), 0, "it has no beginning");
+    driver_call(ID(cuMemcpy), &copy, NULL);
+    cr_assert_eq(count_of(UM_EV_COPY), 1);
+    cr_assert_neq(event_of(UM_EV_COPY, 0)->time_ns, 0);
+}
+
+static char said[512];
+static unsigned n_said;
+
+static void listen(void *ctx, int level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    n_said++;
+    snprintf(said, sizeof(said), "%s", line);
+}
+
+Test(live, a_cupti_that_refuses_launches_is_one_line_and_the_program_goes_on_unhinted)
+{
+    start(UM_MODE_HINT);
+    um_log_set(UM_LOG_WARN, listen, NULL);
+    create_context();
+    CUPTI_INT("fake_cupti_callback_result") = CUPTI_ERROR_INVALID_PARAMETER;
+    alloc_managed(A, 1 << 20);
+    alloc_managed(B, 1 << 20);
+    launch(0x1000, A, B, NULL);
+    cr_assert_eq(n_said, 1);
+    cr_assert(strstr(said, "not all launches"), "%s", said);
+    cr_assert_eq(count_of(UM_EV_LAUNCH), 0);
+    cr_assert_eq(count_of(UM_EV_REGION_ALLOC), 2);
+    free_device(A);
+    um_backend()->detach();
+    cr_assert_eq(n_said, 1);
+}
+
+Test(live, a_trace_without_its_launches_says_so)
+{
+    start(UM_MODE_RECORD);
+    um_log_set(UM_LOG_WARN, listen, NULL);
+    create_context();
+    CUPTI_INT("fake_cupti_callback_result") = CUPTI_ERROR_UNKNOWN;
+    alloc_managed(A, 1 << 20);
+    cr_assert_eq(n_said, 1);
+    cr_assert(event_of(UM_EV_LOSS, 0));
+    cr_assert_str_eq(event_of(UM_EV_LOSS, 0)->u.loss.reason, "cupti refused callbacks");
 }
 
 Test(live, only_launches_with_managed_arguments_reach_the_hint_loop)
@@ -591,6 +750,38 @@ Test(live, a_graph_is_one_launch_with_the_arguments_of_all_its_nodes)
     cr_assert_eq(l->u.launch.stream, 5);
     cr_assert_eq(event_of(UM_EV_LAUNCH, 1)->u.launch.flags,
                  UM_LAUNCH_GRAPH | UM_LAUNCH_ARGS_UNKNOWN);
+}
+
+/* Its nodes are read when it is made, and read again when they change. */
+Test(live, a_graph_made_before_the_first_managed_memory_is_known)
+{
+    uint64_t a = D, b = D, d = D;
+    int n = 1;
+    void *params[] = {&d, &d, &n, &d, &d, &n}, *changed[] = {&a, &b, &n};
+    CUgraphExec exec = (CUgraphExec)0xe0;
+    cuGraphInstantiateWithFlags_params instantiate = {&exec, (CUgraph)0xd0, 0};
+    CUDA_KERNEL_NODE_PARAMS_v1 node = {.func = (CUfunction)0x2000, .kernelParams = changed};
+    cuGraphExecKernelNodeSetParams_params set = {exec, (CUgraphNode)1, &node};
+    cuGraphLaunch_params go = {exec, (CUstream)5};
+
+    start(UM_MODE_RECORD);
+    *(void ***)CUDA_SYMBOL("fake_cuda_node_params") = params;
+    create_context();
+    alloc_device(D, 1 << 20);
+    driver_call(ID(cuGraphInstantiateWithFlags), &instantiate, NULL);
+    driver_call(ID(cuGraphLaunch), &go, NULL);
+    cr_assert_eq(count_of(UM_EV_LAUNCH), 0);
+    alloc_managed(A, 1 << 20);
+    driver_call(ID(cuGraphLaunch), &go, NULL);
+    const um_ev_launch_t *l = &event_of(UM_EV_LAUNCH, 0)->u.launch;
+    cr_assert_eq(l->flags, UM_LAUNCH_GRAPH, "its arguments are known");
+    cr_assert_eq(l->n_args, 1);
+    cr_assert_eq(l->args[0].region, event_of(UM_EV_REGION_ALLOC, 0)->u.region_alloc.region);
+    a = A + 64;
+    driver_call(ID(cuGraphExecKernelNodeSetParams), &set, NULL);
+    driver_call(ID(cuGraphLaunch), &go, NULL);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 1)->u.launch.n_args, 2);
+    cr_assert_eq(runtime.launches_managed, 1);
 }
 
 Test(live, every_family_becomes_a_region_of_its_kind)
@@ -923,6 +1114,7 @@ Test(live, a_late_start_finds_what_was_there_before, .timeout = 60)
     *(void **)CUDA_SYMBOL("fake_cuda_context") = (void *)0x101;
     cr_assert_eq(um_backend()->attach(&runtime, reason, sizeof(reason)), UM_OK);
     cr_assert_eq(CUPTI_INT("fake_cupti_um_enabled"), 1);
+    ALL_ARE(launch_ids, 1, "for all we know there is managed memory");
     launch(0x1000, A + 100, 12345, NULL);
     const um_event_t *e = event_of(UM_EV_REGION_ALLOC, 0);
     cr_assert(e);

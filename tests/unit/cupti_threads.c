@@ -13,6 +13,7 @@
 #define LAUNCHERS 3
 #define CHURNERS  2
 #define ROUNDS    2000u
+#define FIRSTS    6 /* threads whose first allocations come at once */
 #define FIXED     0x700000000000
 #define CHURNED   0x710000000000
 
@@ -135,14 +136,10 @@ static void feed(unsigned n)
         record(&moved, sizeof(moved));
 }
 
-Test(live_threads, everything_at_once_and_nothing_is_lost, .timeout = 300)
+static void start(void)
 {
-    pthread_t thread[LAUNCHERS + CHURNERS + 2];
     um_sink_t sink = {.event = count};
     char reason[256] = "";
-    uint64_t a = FIXED;
-    int n = 1, n_threads = 0;
-    void *params[] = {&a, &a, &n, &a, &a, &n};
     CUcontext context = (CUcontext)0x101;
     cuDevicePrimaryCtxRetain_params retain = {&context, 0};
 
@@ -150,7 +147,6 @@ Test(live_threads, everything_at_once_and_nothing_is_lost, .timeout = 300)
     fake_cupti = library("libcupti.so.13");
     *(void **)&call = dlsym(fake_cupti, "fake_cupti_call");
     *(void **)&record = dlsym(fake_cupti, "fake_cupti_record");
-    *(void ***)dlsym(fake_cuda, "fake_cuda_node_params") = params;
     *(int *)dlsym(fake_cuda, "fake_cuda_initialised") = 0;
     runtime.settings = (um_settings_t){.mode = UM_MODE_RECORD,
                                        .flush_us = 200,
@@ -166,8 +162,53 @@ Test(live_threads, everything_at_once_and_nothing_is_lost, .timeout = 300)
     cr_assert_eq(um_backend()->attach(&runtime, reason, sizeof(reason)), UM_OK);
     *(int *)dlsym(fake_cuda, "fake_cuda_initialised") = 1;
     driver_call(CUPTI_DRIVER_TRACE_CBID_cuDevicePrimaryCtxRetain, &retain);
-    alloc(FIXED);
+}
 
+static pthread_barrier_t together;
+
+/* Allocates, and launches as soon as it has the address. */
+static void *first(void *ctx)
+{
+    uint64_t addr = FIXED + (uint64_t)(uintptr_t)ctx * 0x10000000;
+    int n = 1;
+    void *args[] = {&addr, &addr, &n};
+    cuLaunchKernel_params params = {.f = (CUfunction)0x1000, .gridDimX = 1, .kernelParams = args};
+
+    pthread_barrier_wait(&together);
+    alloc(addr);
+    driver_call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, &params);
+    return NULL;
+}
+
+/* One process has one live source, and one beginning of managed memory. */
+static void begin_together(void)
+{
+    pthread_t thread[FIRSTS];
+
+    pthread_barrier_init(&together, NULL, FIRSTS);
+    for (intptr_t i = 0; i < FIRSTS; i++)
+        pthread_create(&thread[i], NULL, first, (void *)i);
+    for (int i = 0; i < FIRSTS; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&together);
+    um_bus_sync(runtime.bus);
+    cr_assert_eq(seen[UM_EV_LAUNCH], FIRSTS, "no allocation returns before its launch is seen");
+    cr_assert_eq(runtime.launches_managed, FIRSTS);
+    cr_assert_eq(*(int *)dlsym(fake_cupti, "fake_cupti_kernels_enabled"), 1);
+    cr_assert_eq(*(int *)dlsym(fake_cupti, "fake_cupti_callbacks_clash"), 0,
+                 "CUPTI wants them one at a time");
+}
+
+Test(live_threads, everything_at_once_and_nothing_is_lost, .timeout = 300)
+{
+    pthread_t thread[LAUNCHERS + CHURNERS + 2];
+    uint64_t a = FIXED;
+    int n = 1, n_threads = 0;
+    void *params[] = {&a, &a, &n, &a, &a, &n};
+
+    start();
+    *(void ***)dlsym(fake_cuda, "fake_cuda_node_params") = params;
+    begin_together();
     for (intptr_t i = 0; i < LAUNCHERS; i++)
         pthread_create(&thread[n_threads++], NULL, launch_much, (void *)i);
     for (intptr_t i = 0; i < CHURNERS; i++)
@@ -180,8 +221,8 @@ Test(live_threads, everything_at_once_and_nothing_is_lost, .timeout = 300)
         pthread_join(thread[i], NULL);
     um_backend()->detach();
     um_bus_sync(runtime.bus);
-    cr_assert_eq(seen[UM_EV_LAUNCH], (LAUNCHERS + 1) * ROUNDS);
-    cr_assert_eq(seen[UM_EV_REGION_ALLOC], CHURNERS * (ROUNDS / 4) + 1);
+    cr_assert_eq(seen[UM_EV_LAUNCH], FIRSTS + (LAUNCHERS + 1) * ROUNDS);
+    cr_assert_eq(seen[UM_EV_REGION_ALLOC], FIRSTS + CHURNERS * (ROUNDS / 4));
     cr_assert_eq(seen[UM_EV_REGION_FREE], CHURNERS * (ROUNDS / 4));
     cr_assert_eq(seen[UM_EV_MIGRATE], 5000);
     cr_assert_eq(seen[UM_EV_LOSS], 0);

@@ -59,6 +59,7 @@ Test(summary, says_what_was_recorded_or_seen)
     s.stats.events = 123;
     expect(&s, "recorded 123 events to t.umt, 0 lost");
     s.state = UM_RUNTIME_OBSERVE;
+    expect(&s, "observed nothing: no kernel was launched with managed memory");
     s.stats.launches = 2;
     s.stats.launches_managed = 1;
     expect(&s, "observed 2 launches, 1 of them with managed memory");
