@@ -1,3 +1,7 @@
 # The driver model and what runs on it: only the umrt command needs it.
 libumtool_la_SOURCES += \
 	%D%/backtest.h %D%/machine.h %D%/policy.h %D%/sim.h %D%/uvm.h %D%/workload.h
+# the back-test against measured runs
+libumtool_la_SOURCES += %D%/backtest.c %D%/backtest_ops.c %D%/backtest_ops.h
+libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
+	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
