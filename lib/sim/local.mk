@@ -5,3 +5,5 @@ libumtool_la_SOURCES += \
 libumtool_la_SOURCES += %D%/backtest.c %D%/backtest_ops.c %D%/backtest_ops.h
 libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
 	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
+# the bounds of a workload, and replay
+libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h

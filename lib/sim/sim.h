@@ -49,10 +49,13 @@ typedef struct um_sim_result {
 um_status_t um_sim_run(const um_sim_config_t *config, um_sim_result_t *out, char *error,
                        size_t error_bytes);
 
-/* The two bounds that bracket every table (bounds.c). */
+/* The two bounds that bracket every table (bounds.c); what they count is in MODEL.md, "Bounds". */
 typedef struct um_bounds {
-    uint64_t least_bytes; /* to the devices and back: Belady's MIN at 2 MiB with this capacity */
-    uint64_t least_ns;    /* compute against link, perfectly overlapped, populate included */
+    uint64_t least_bytes;     /* over the links, remote accesses included: Belady's MIN with this
+                                 capacity; the sum of the two that follow */
+    uint64_t least_to_device; /* from the host or a peer */
+    uint64_t least_to_host;   /* what the CPU reads, and what has to make room and is read again */
+    uint64_t least_ns;        /* compute against link, perfectly overlapped, populate included */
 } um_bounds_t;
 um_status_t um_bounds_find(const um_workload_t *workload, const um_machine_t *machine,
                            uint64_t gpu_bytes, double kernel_time_scale, um_bounds_t *out);
