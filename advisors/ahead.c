@@ -19,7 +19,7 @@ static const um_advisor_option_t options[] = {
     {0},
 };
 
-static void decide(void *state, const um_view_t *view, um_hints_t *hints)
+static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
 {
     const ahead_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);

@@ -1,8 +1,8 @@
 /*
  * um_advisor.h - how a policy looks at the world and speaks.
  *
- * An advisor observes events in O(1) each and, when asked, proposes hints for one launch. It never
- * acts, never allocates after init, never reads a clock and keeps no state outside its own block:
+ * An advisor observes events in O(1) each and, when asked, proposes hints for one launch or for one
+ * wait of the CPU for the GPU. It never acts, never allocates after init, never reads a clock and keeps no state outside its own block:
  * the same events give the same hints, live, from a trace or in the simulator.
  *
  * Threads: all calls for one instance come from one thread at a time.
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define UM_ADVISOR_ABI 1u
+#define UM_ADVISOR_ABI 2u
 
 /* Where the bytes of an extent are, as far as umrt knows. */
 typedef enum um_where {
@@ -34,11 +34,13 @@ typedef struct um_extent {
     int32_t device; /* for DEVICE and BOTH */
 } um_extent_t;
 
-/* How a hint is to be ordered against the launch it is made for. */
+/* How a hint is to be ordered against the launch or the wait that it is made for. */
 typedef enum um_hint_order {
     UM_ORDER_RACING = 0, /* on side streams while the kernel starts at once */
     UM_ORDER_BEFORE = 1, /* the kernel waits for it */
-    UM_ORDER_IDLE = 2    /* only while the link has nothing better to do */
+    UM_ORDER_IDLE = 2,   /* only while the link has nothing better to do */
+    UM_ORDER_AFTER = 3 /* once the work that the wait waits for is done: what moves to the CPU must
+                            not be taken from under a kernel */
 } um_hint_order_t;
 
 /* One proposal. Ranges need not be aligned; the gate trims them to the region. */
@@ -48,11 +50,14 @@ typedef struct um_hint {
     uint64_t addr;
     uint64_t bytes;
     int32_t device;       /* target */
-    uint32_t correlation; /* the launch it serves; um_hints_add fills it in where 0 */
+    uint32_t correlation; /* the launch or wait it serves; um_hints_add fills it in where 0 */
     const char *why;      /* static string */
     /* Filled in on the way, whatever the advisor wrote: */
     const char *who; /* the advisor's name (um_hints_add) */
     uint32_t region; /* the region it lies in (gate) */
+    uint32_t wait;   /* um_sync_kind_t of the wait it serves, 0 = it serves a launch */
+    uint64_t stream; /* of that launch or wait; the event's handle for UM_SYNC_EVENT */
+    bool blind;      /* a baseline's: not checked for being there or having room, not split */
 } um_hint_t;
 
 /* Where an advisor puts its proposals; um_hints_add copies. Beyond the capacity proposals are
@@ -61,6 +66,9 @@ typedef struct um_hints um_hints_t;
 bool um_hints_add(um_hints_t *hints, const um_hint_t *hint);
 /* Says that the advisor leaves the argument alone on purpose, so that it can be counted. */
 void um_hints_decline(um_hints_t *hints);
+/* Nobody prefetches these bytes to the device at this decision any more, whoever is asked next: what
+ * is proposed is cut around the blocks that they meet. Only inside the stretch; nothing at a wait. */
+void um_hints_hold(um_hints_t *hints, uint64_t addr, uint64_t bytes);
 
 /* The arguments of a launch are decided front to back and side by side, one stretch of one region at
  * a time: decide is called for each, and what it proposes is on its way while the next is looked at.
@@ -71,14 +79,16 @@ void um_hints_decline(um_hints_t *hints);
 
 /* What an advisor may know at a decision; every answer is about "now" in event time. */
 typedef struct um_view um_view_t;
-const um_ev_launch_t *um_view_launch(const um_view_t *view); /* the launch being decided */
+const um_ev_launch_t *um_view_launch(const um_view_t *view); /* being decided; NULL at a wait */
+const um_ev_sync_t *
+um_view_sync(const um_view_t *view); /* the wait being entered; NULL at a launch */
 uint64_t um_view_now_ns(const um_view_t *view);
 typedef struct um_stretch {
     uint32_t region;      /* managed and alive */
     uint64_t addr, bytes; /* what is to be decided now */
     uint64_t range_bytes; /* of the whole argument: from the lowest pointer to the region's end */
 } um_stretch_t;
-const um_stretch_t *um_view_stretch(const um_view_t *view);
+const um_stretch_t *um_view_stretch(const um_view_t *view); /* all zero at a wait */
 /* Managed region by id; false when it is gone or not managed. */
 bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint64_t *bytes);
 /* Parameter flags (um_param_flag_t) of the launch's kernel, 0 where unknown. */
@@ -88,7 +98,8 @@ uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot);
  * about the first stretch of an argument, the others are skipped. */
 size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
                        um_extent_t *out, size_t max);
-/* Bytes that may still be put on the device: free memory less headroom and what is under way. */
+/* Bytes that may still be put on the device: free memory less headroom and what is under way. 0 for
+ * devices other than the launch's. */
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device);
 
 /* One option of an advisor, set as UMRT_<ADVISOR>_<NAME> or --<advisor>-<name>. */
@@ -107,12 +118,25 @@ typedef struct um_advisor_ops {
     const um_advisor_option_t *options; /* ends with name == NULL; may be NULL */
     bool (*init)(void *state);          /* may be NULL; false = this advisor gives no hints */
     void (*fini)(void *state);          /* may be NULL */
-    void (*observe)(void *state, const um_event_t *event); /* may be NULL; O(1) */
-    void (*decide)(void *state, const um_view_t *view, um_hints_t *hints);
+    /* May be NULL; O(1). An event is observed before it is decided about. Never ACCESS. RESIDENCY with
+     * present_bytes == bytes: the page tables were looked at for a launch, and the CPU had taken this
+     * extent since `sync`. */
+    void (*observe)(void *state, const um_event_t *event);
+    /* A launch: asked for each stretch of its arguments. May be NULL. */
+    void (*decide)(const void *state, const um_view_t *view, um_hints_t *hints);
+    /* The CPU enters a wait: asked once. May be NULL. Nothing is known yet of what it will touch;
+     * um_view_extents answers without looking. */
+    void (*decide_sync)(const void *state, const um_view_t *view, um_hints_t *hints);
+    /* For baselines without any sense of residency: asked also about arguments that are on the device
+     * already, and what they propose is carried out whatever is known about it. */
+    bool blind;
 } um_advisor_ops_t;
 
 /* Every advisor there is, in the order in which they are asked; ends with NULL. advisors/table.c. */
 extern const um_advisor_ops_t *const um_advisor_table[];
+
+/* Those that `umrt run` asks unless told otherwise (option `advisors`); "all" = the whole table. */
+#define UM_ADVISORS_DEFAULT "first_touch,ahead"
 
 #ifdef __cplusplus
 }

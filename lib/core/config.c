@@ -46,7 +46,7 @@ const um_option_t um_option_table[] = {
      UM_OPTION_BOOL, 0, 1, UM_AT(kernel_times)},
     {"unified-memory", "on", "record faults and migrations",
      UM_OPTION_BOOL, 0, 1, UM_AT(unified_memory)},
-    {"advisors", "", "comma list of the advisors to ask, empty for all",
+    {"advisors", UM_ADVISORS_DEFAULT, "comma list of the advisors to ask, 'all' for every one",
      UM_OPTION_STRING, 0, 0, UM_AT(advisors)},
     {NULL, NULL, NULL, UM_OPTION_BOOL, 0, 0, 0},
 };

@@ -33,6 +33,8 @@ typedef struct um_executor_ops {
 
 struct um_executor {
     const um_executor_ops_t *ops;
+    /* What it cannot carry out: bit i = um_hint_kind_t i, um_hint_order_t i. The gate refuses that. */
+    uint32_t lacks_kinds, lacks_orders;
     /* Set by the hint loop before the first submit. */
     um_executor_done_fn done;
     void *done_ctx;

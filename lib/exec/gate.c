@@ -18,7 +18,7 @@
 
 typedef struct piece {
     uint64_t addr, bytes, stream, submitted_ns;
-    uint32_t kind, correlation, context;
+    uint32_t kind, order, correlation, context;
     int32_t device;
 } piece_t;
 
@@ -41,7 +41,7 @@ struct um_gate {
     um_gate_config_t config;
     device_t device[MAX_DEVICES];
     piece_t *piece;
-    uint32_t n_pieces;
+    uint32_t n_pieces, n_after;            /* n_after: of them, for after a wait */
     uint32_t failures[UM_HINT_KIND_COUNT]; /* in a row */
     uint64_t second_ns;                    /* start of the second that in_second counts */
     uint32_t in_second;
@@ -140,6 +140,7 @@ uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint6
 
 static void drop(um_gate_t *gate, uint32_t i)
 {
+    gate->n_after -= gate->piece[i].order == UM_ORDER_AFTER;
     gate->piece[i] = gate->piece[--gate->n_pieces];
     if (gate->config.pending)
         atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
@@ -148,6 +149,7 @@ static void drop(um_gate_t *gate, uint32_t i)
 static void add(um_gate_t *gate, const piece_t *piece)
 {
     gate->piece[gate->n_pieces++] = *piece;
+    gate->n_after += piece->order == UM_ORDER_AFTER;
     if (gate->config.pending)
         atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
 }
@@ -205,6 +207,8 @@ void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome)
 
 static bool over(const piece_t *piece, const um_ev_sync_t *sync)
 {
+    if (piece->order == UM_ORDER_AFTER)
+        return false; /* it is for what comes after the wait */
     switch (sync->kind) {
     case UM_SYNC_DEVICE:
         return piece->context == sync->context;
@@ -224,6 +228,21 @@ void um_gate_sync(um_gate_t *gate, const um_ev_sync_t *sync)
         const piece_t *piece = &gate->piece[i];
 
         if (piece->correlation == told || !over(piece, sync))
+            continue;
+        told = piece->correlation;
+        gate->config.executor->ops->cancel_launch(gate->config.executor, told);
+    }
+}
+
+void um_gate_taken(um_gate_t *gate, uint64_t addr, uint64_t bytes)
+{
+    uint32_t told = 0;
+
+    for (uint32_t i = 0; i < gate->n_pieces && gate->n_after; i++) {
+        const piece_t *piece = &gate->piece[i];
+
+        if (piece->order != UM_ORDER_AFTER || piece->correlation == told ||
+            piece->addr >= addr + bytes || addr >= piece->addr + piece->bytes)
             continue;
         told = piece->correlation;
         gate->config.executor->ops->cancel_launch(gate->config.executor, told);
@@ -281,52 +300,58 @@ static bool quota_used_up(um_gate_t *gate, uint64_t now_ns)
 }
 
 /* What one piece would be refused for, PROPOSED when nothing is against it. */
-static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_ev_launch_t *launch,
-                              uint64_t now_ns)
+static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_gate_cause_t *cause)
 {
+    const um_executor_t *executor = gate->config.executor;
     bool to_device = piece->device >= 0;
 
-    if (piece->kind >= UM_HINT_KIND_COUNT || piece->device >= MAX_DEVICES || !piece->region)
+    if (piece->kind == UM_HINT_NONE || piece->kind >= UM_HINT_KIND_COUNT ||
+        piece->order > UM_ORDER_AFTER || piece->device >= MAX_DEVICES || !piece->region)
         return UM_HINT_REFUSED_RANGE;
-    if (gate->config.disabled_kinds & 1u << piece->kind)
+    /* Discarding loses data: the program alone may say that. */
+    if (piece->kind == UM_HINT_DISCARD || gate->config.disabled_kinds & 1u << piece->kind)
         return UM_HINT_REFUSED_DISABLED;
     if (gate->failures[piece->kind] >= MAX_FAILURES)
         return UM_HINT_REFUSED_COOLDOWN;
-    if (launch->flags & UM_LAUNCH_CAPTURED)
+    if (cause->captured)
         return UM_HINT_REFUSED_CAPTURE;
-    if (piece->device < UM_DEVICE_HOST ||
+    if (executor->lacks_kinds & 1u << piece->kind || executor->lacks_orders & 1u << piece->order ||
+        piece->device < UM_DEVICE_HOST ||
         (to_device && (!gate->device[piece->device].known || gate->device[piece->device].no)))
         return UM_HINT_REFUSED_CAPABILITY;
+    if (piece->blind)
+        return gate->n_pieces < gate->config.max_in_flight ? UM_HINT_PROPOSED
+                                                           : UM_HINT_REFUSED_QUOTA;
     if (on_its_way(gate, piece))
         return UM_HINT_REFUSED_DUPLICATE;
-    if (quota_used_up(gate, now_ns))
+    if (quota_used_up(gate, cause->now_ns))
         return UM_HINT_REFUSED_QUOTA;
     if (to_device && piece->kind == UM_HINT_PREFETCH &&
-        !has_room(gate, piece->device, launch->context, piece->bytes, now_ns))
+        !has_room(gate, piece->device, cause->context, piece->bytes, cause->now_ns))
         return UM_HINT_REFUSED_CAPACITY;
     return UM_HINT_PROPOSED;
 }
 
-static um_hint_result_t submit(um_gate_t *gate, const um_hint_t *hint, const um_ev_launch_t *launch,
-                               uint64_t now_ns)
+static um_hint_result_t submit(um_gate_t *gate, const um_hint_t *hint, const um_gate_cause_t *cause)
 {
     um_executor_t *executor = gate->config.executor;
     um_hint_result_t result = UM_HINT_PROPOSED;
     piece_t piece = {.addr = hint->addr,
                      .bytes = hint->bytes,
-                     .stream = launch->stream,
-                     .submitted_ns = now_ns,
+                     .stream = cause->stream,
+                     .submitted_ns = cause->now_ns,
                      .kind = hint->kind,
+                     .order = hint->order,
                      .correlation = hint->correlation,
-                     .context = launch->context,
+                     .context = cause->context,
                      .device = hint->device};
 
     /* In the table first: the executor may be done before submit returns. */
     add(gate, &piece);
     pthread_mutex_lock(&gate->lock);
-    if (is_going(gate, hint, launch->context, now_ns))
+    if (is_going(gate, hint, cause->context, cause->now_ns))
         result = UM_HINT_REFUSED_RANGE;
-    else if (!executor->ops->submit(executor, hint, launch->context))
+    else if (!executor->ops->submit(executor, hint, cause->context))
         result = UM_HINT_REFUSED_QUOTA;
     pthread_mutex_unlock(&gate->lock);
     if (result != UM_HINT_PROPOSED) {
@@ -340,22 +365,23 @@ static um_hint_result_t submit(um_gate_t *gate, const um_hint_t *hint, const um_
 }
 
 /* The end of the piece that starts at addr: whole blocks, as many as a call should have. */
-static uint64_t piece_end(const um_gate_t *gate, uint64_t addr, uint64_t end)
+static uint64_t piece_end(const um_gate_t *gate, const um_hint_t *piece, uint64_t end)
 {
-    uint64_t stop = (addr + gate->config.piece_bytes) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    uint64_t stop = (piece->addr + gate->config.piece_bytes) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
-    return stop < end ? stop : end;
+    return stop < end && !piece->blind ? stop : end;
 }
 
-uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_ev_launch_t *launch,
-                         uint64_t now_ns)
+uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_cause_t *cause)
 {
     um_hint_t piece = *hint;
     um_region_t region;
     uint64_t end = hint->addr + hint->bytes;
     uint32_t admitted = 0;
 
-    forget_lost(gate, now_ns);
+    forget_lost(gate, cause->now_ns);
+    piece.wait = cause->wait;
+    piece.stream = cause->stream;
     piece.region = 0;
     if (hint->bytes && end > hint->addr &&
         um_regions_find(gate->config.regions, hint->addr, &region) &&
@@ -368,10 +394,10 @@ uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_ev_lau
         um_hint_result_t result;
 
         if (piece.region)
-            piece.bytes = piece_end(gate, piece.addr, end) - piece.addr;
-        result = check(gate, &piece, launch, now_ns);
+            piece.bytes = piece_end(gate, &piece, end) - piece.addr;
+        result = check(gate, &piece, cause);
         if (result == UM_HINT_PROPOSED)
-            result = submit(gate, &piece, launch, now_ns);
+            result = submit(gate, &piece, cause);
         count(&gate->proposed, 1);
         if (result == UM_HINT_PROPOSED) {
             count(&gate->admitted, 1);

@@ -32,16 +32,26 @@ void um_gate_free(um_gate_t *gate); /* NULL is fine */
 /* What a device can do. Returns NULL when hints may be made for it, else why not (static). */
 const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device);
 
-/* Checks a hint made for `launch` piece by piece, front to back, and submits what passes. Returns
- * the pieces admitted. */
-uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_ev_launch_t *launch,
-                         uint64_t now_ns);
+/* What a hint is made for: a launch, or a wait that is entered. */
+typedef struct um_gate_cause {
+    uint32_t context;
+    uint64_t stream; /* the event's handle where `wait` is UM_SYNC_EVENT */
+    uint32_t wait;   /* um_sync_kind_t, 0 = a launch */
+    bool captured;
+    uint64_t now_ns;
+} um_gate_cause_t;
+
+/* Checks a hint piece by piece, front to back, and submits what passes. Returns the pieces admitted. */
+uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_cause_t *cause);
 
 /* What became of a piece, as the executor told it. */
 void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome);
 
 /* The CPU has waited for the GPU: what is still queued for launches that are over comes too late. */
 void um_gate_sync(um_gate_t *gate, const um_ev_sync_t *sync);
+
+/* A launch takes the range: what is still queued to bring it to the CPU comes too late. */
+void um_gate_taken(um_gate_t *gate, uint64_t addr, uint64_t bytes);
 
 /* Bytes that may still be put on the launch's device. */
 uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint64_t now_ns);

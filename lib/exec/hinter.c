@@ -12,6 +12,7 @@
 #define MAX_ADVISORS 16
 #define MAX_RANGES   256 /* regions of one launch; more are left alone */
 #define QUIET_AFTER  4   /* launches in a row that needed nothing */
+#define EVERY        "all"
 
 typedef struct advisor {
     const um_advisor_ops_t *ops;
@@ -23,7 +24,7 @@ typedef struct range {
     uint32_t region;
     uint64_t addr, end, next; /* next: start of the next stretch */
     uint32_t admitted;
-    bool declined;
+    bool declined, settled; /* settled: it is on the device already, only the blind are asked */
 } range_t;
 
 struct um_hinter {
@@ -32,6 +33,7 @@ struct um_hinter {
     um_residency_t *residency;
     advisor_t advisor[MAX_ADVISORS];
     unsigned n_advisors;
+    bool any_blind, any_sync; /* some advisor is; some advisor decides at waits */
     um_view_t view;
     range_t range[MAX_RANGES];
     unsigned quiet;   /* launches in a row that needed nothing */
@@ -97,13 +99,15 @@ static bool decide_stretch(um_hinter_t *hinter, range_t *range)
                                    .bytes = stop - range->next,
                                    .range_bytes = range->end - range->addr};
     view->asked = false;
+    view->held = 0;
     range->next = stop;
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
-        um_hints_t hints = {.gate = hinter->gate,
-                            .view = view,
-                            .who = hinter->advisor[i].ops->name};
+        const um_advisor_ops_t *ops = hinter->advisor[i].ops;
+        um_hints_t hints = {.gate = hinter->gate, .view = view, .who = ops};
 
-        hinter->advisor[i].ops->decide(hinter->advisor[i].state, view, &hints);
+        if (!ops->decide || (range->settled && !ops->blind))
+            continue;
+        ops->decide(hinter->advisor[i].state, view, &hints);
         range->admitted += hints.admitted;
         range->declined |= hints.declined;
     }
@@ -111,16 +115,18 @@ static bool decide_stretch(um_hinter_t *hinter, range_t *range)
     return view->asked && range->next < range->end;
 }
 
-/* Drops the arguments that are there already; returns how many are left. */
+/* Drops the arguments that are there already, unless somebody is blind to that; returns how many are
+ * left. */
 static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t device)
 {
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        const range_t *range = &hinter->range[i];
+        range_t *range = &hinter->range[i];
 
-        if (!um_residency_settled(hinter->residency, range->region, range->addr,
-                                  range->end - range->addr, device))
+        range->settled = um_residency_settled(hinter->residency, range->region, range->addr,
+                                              range->end - range->addr, device);
+        if (!range->settled || hinter->any_blind)
             hinter->range[kept++] = *range;
     }
     return kept;
@@ -137,6 +143,9 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
     if (!n || (launch->flags & UM_LAUNCH_CAPTURED))
         return;
+    for (uint32_t i = 0; i < n; i++)
+        um_gate_taken(hinter->gate, hinter->range[i].addr,
+                      hinter->range[i].end - hinter->range[i].addr);
     n = leave_out_settled(hinter, n, launch->device);
     hinter->view.launch = launch;
     hinter->view.now_ns = event->time_ns;
@@ -144,8 +153,9 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
         range_t *range = &hinter->range[i];
 
         range->next = range->addr;
-        um_residency_launch_begin(hinter->residency, range->region, range->addr,
-                                  range->end - range->addr, event->time_ns);
+        if (!range->settled)
+            um_residency_launch_begin(hinter->residency, range->region, range->addr,
+                                      range->end - range->addr, event->time_ns);
     }
     /* The kernel goes through its arguments side by side: so do we. */
     while (more) {
@@ -154,8 +164,9 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
             more |= decide_stretch(hinter, &hinter->range[i]);
     }
     for (uint32_t i = 0; i < n; i++) {
+        /* What the CPU took is news for a later wait, too. */
         um_residency_launch_end(hinter->residency, hinter->range[i].region, launch->device,
-                                hinter->range[i].admitted > 0);
+                                hinter->range[i].admitted > 0 || hinter->any_sync);
         admitted += hinter->range[i].admitted;
         if (hinter->range[i].declined)
             atomic_fetch_add_explicit(&hinter->declined, 1, memory_order_relaxed);
@@ -169,6 +180,28 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     } else if (++hinter->quiet == QUIET_AFTER) {
         set_hinting(hinter, false);
     }
+}
+
+/* ---- one wait ---- */
+
+static void on_wait(um_hinter_t *hinter, const um_event_t *event)
+{
+    um_view_t *view = &hinter->view;
+
+    if (!hinter->any_sync || (atomic_load(&hinter->no_hints) && !atomic_load(&hinter->takes_hints)))
+        return;
+    view->sync = &event->u.sync;
+    view->now_ns = event->time_ns;
+    view->stretch = (um_stretch_t){0};
+    view->held = 0;
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        const um_advisor_ops_t *ops = hinter->advisor[i].ops;
+        um_hints_t hints = {.gate = hinter->gate, .view = view, .who = ops};
+
+        if (ops->decide_sync)
+            ops->decide_sync(hinter->advisor[i].state, view, &hints);
+    }
+    view->sync = NULL;
 }
 
 /* ---- other events ---- */
@@ -202,14 +235,21 @@ static void on_outcome(um_hinter_t *hinter, const um_event_t *event)
            (double)hint->duration_ns * 1e-3, hint->who, hint->why);
 }
 
+static void show_advisors(void *ctx, const um_event_t *event)
+{
+    um_hinter_t *hinter = ctx;
+
+    for (unsigned i = 0; i < hinter->n_advisors; i++)
+        if (hinter->advisor[i].ops->observe)
+            hinter->advisor[i].ops->observe(hinter->advisor[i].state, event);
+}
+
 static void on_event(void *ctx, const um_event_t *event)
 {
     um_hinter_t *hinter = ctx;
 
     if (event->type != UM_EV_ACCESS)
-        for (unsigned i = 0; i < hinter->n_advisors; i++)
-            if (hinter->advisor[i].ops->observe)
-                hinter->advisor[i].ops->observe(hinter->advisor[i].state, event);
+        show_advisors(hinter, event);
     um_residency_observe(hinter->residency, event);
     hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit;
     switch (event->type) {
@@ -219,6 +259,8 @@ static void on_event(void *ctx, const um_event_t *event)
     case UM_EV_SYNC:
         if (event->u.sync.exit)
             um_gate_sync(hinter->gate, &event->u.sync);
+        else
+            on_wait(hinter, event);
         break;
     case UM_EV_HINT:
         on_outcome(hinter, event);
@@ -302,14 +344,20 @@ static bool named(const char *list, const char *name)
 {
     size_t length = strlen(name);
 
-    if (!list || !*list)
-        return true;
     for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
         at += strspn(at, " ");
         if (strncmp(at, name, length) == 0 && strchr(", ", at[length]))
             return true;
     }
     return false;
+}
+
+/* Of a table of one's own all are meant unless some are named. */
+static const char *list_of(const um_hinter_config_t *config)
+{
+    if (config->advisors && *config->advisors)
+        return config->advisors;
+    return config->table ? EVERY : UM_ADVISORS_DEFAULT;
 }
 
 /* Names that nobody has. */
@@ -321,7 +369,7 @@ static void warn_of_unknown(const char *list, const um_advisor_ops_t *const *tab
         while (table[i] &&
                (strlen(table[i]->name) != length || strncmp(table[i]->name, list, length) != 0))
             i++;
-        if (length && !table[i])
+        if (length && !table[i] && (length != strlen(EVERY) || strncmp(list, EVERY, length) != 0))
             um_log(UM_LOG_WARN, "there is no advisor '%.*s'", (int)length, list);
         list += length;
     }
@@ -343,12 +391,15 @@ static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
         return UM_OK;
     }
     hinter->n_advisors++;
+    hinter->any_blind |= ops->blind;
+    hinter->any_sync |= ops->decide_sync != NULL;
     return UM_OK;
 }
 
 um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
 {
     const um_advisor_ops_t *const *table = config->table ? config->table : um_advisor_table;
+    const char *advisors = list_of(config);
     um_hinter_t *hinter = calloc(1, sizeof(*hinter));
     um_status_t status = UM_ERR_NO_MEMORY;
 
@@ -363,10 +414,11 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
     hinter->view.gate = hinter->gate;
     hinter->view.residency = hinter->residency;
     for (size_t i = 0; table[i]; i++)
-        if (named(config->advisors, table[i]->name) &&
+        if ((named(advisors, table[i]->name) || named(advisors, EVERY)) &&
             (status = add_advisor(hinter, table[i])) != UM_OK)
             goto fail;
-    warn_of_unknown(config->advisors, table);
+    um_residency_tell(hinter->residency, show_advisors, hinter);
+    warn_of_unknown(advisors, table);
     config->executor->done = on_done;
     config->executor->done_ctx = hinter;
     set_hinting(hinter, true);

@@ -3,7 +3,8 @@
  *
  * A sink of the bus. A LAUNCH is looked at stretch by stretch (um_advisor.h): the model says where the
  * bytes are, each advisor proposes, the gate checks and the executor acts while the next stretch is
- * looked at. What became of a hint comes back as a HINT event.
+ * looked at. At the entry of a SYNC each advisor is asked once more, for what the CPU will want after it.
+ * What became of a hint comes back as a HINT event.
  *
  * Threads: the bus thread, but for what is said below.
  */
@@ -21,9 +22,10 @@ typedef struct um_hinter_config {
     um_executor_t *executor;              /* not owned; its `done` is taken over */
     const um_page_tables_t *page_tables;  /* copied; NULL = cannot be asked */
     const um_advisor_ops_t *const *table; /* NULL = um_advisor_table */
-    const char *advisors;                 /* comma list of names, NULL or "" = all */
-    um_gate_config_t gate;                /* regions and executor are filled in */
-    um_event_fn post; /* where HINT outcomes go; any thread; they must come back as events */
+    const char *advisors;  /* comma list of names, "all" = the whole table; NULL or "" =
+                             UM_ADVISORS_DEFAULT out of um_advisor_table, all of another table */
+    um_gate_config_t gate; /* regions and executor are filled in */
+    um_event_fn post;      /* where HINT outcomes go; any thread; they must come back as events */
     void *post_ctx;
     _Atomic bool *hinting; /* kept: may a managed launch need a hint at once? may be NULL */
 } um_hinter_config_t;

@@ -16,6 +16,11 @@ const um_ev_launch_t *um_view_launch(const um_view_t *view)
     return view->launch;
 }
 
+const um_ev_sync_t *um_view_sync(const um_view_t *view)
+{
+    return view->sync;
+}
+
 uint64_t um_view_now_ns(const um_view_t *view)
 {
     return view->now_ns;
@@ -90,18 +95,93 @@ void um_view_fini(um_view_t *view)
 
 /* ---- where it speaks ---- */
 
+_Static_assert(UM_VIEW_STRETCH_EXTENTS <= 64, "a stretch has more blocks than `held` has bits");
+
+static uint64_t block_of_stretch(const um_view_t *view, uint64_t addr)
+{
+    return addr / UM_BLOCK_BYTES - view->stretch.addr / UM_BLOCK_BYTES;
+}
+
+static bool is_held(const um_view_t *view, uint64_t addr)
+{
+    uint64_t block = block_of_stretch(view, addr);
+
+    return block < 64 && view->held >> block & 1;
+}
+
+static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
+{
+    const um_view_t *view = hints->view;
+    um_gate_cause_t cause = {.now_ns = view->now_ns};
+
+    if (view->launch) {
+        cause.context = view->launch->context;
+        cause.stream = view->launch->stream;
+        cause.captured = view->launch->flags & UM_LAUNCH_CAPTURED;
+    } else {
+        cause.context = view->sync->context;
+        cause.stream = view->sync->stream;
+        cause.wait = view->sync->kind ? view->sync->kind : UM_SYNC_DEVICE;
+    }
+    return um_gate_propose(hints->gate, hint, &cause);
+}
+
+/* What is not held of it, run by run. */
+static uint32_t propose_around(um_hints_t *hints, const um_hint_t *hint)
+{
+    uint64_t end = hint->addr + hint->bytes, at = hint->addr;
+    um_hint_t part = *hint;
+    uint32_t admitted = 0;
+
+    while (at < end) {
+        uint64_t stop = at;
+        bool held = is_held(hints->view, at);
+
+        while (stop < end && is_held(hints->view, stop) == held)
+            stop = (stop / UM_BLOCK_BYTES + 1) * UM_BLOCK_BYTES;
+        part.addr = at;
+        part.bytes = (stop < end ? stop : end) - at;
+        if (!held)
+            admitted += propose(hints, &part);
+        at = stop;
+    }
+    return admitted;
+}
+
 bool um_hints_add(um_hints_t *hints, const um_hint_t *hint)
 {
-    const um_ev_launch_t *launch = hints->view->launch;
+    const um_view_t *view = hints->view;
     um_hint_t copy = *hint;
     uint32_t admitted;
 
-    copy.who = hints->who;
+    copy.who = hints->who->name;
+    copy.blind = hints->who->blind;
     if (!copy.correlation)
-        copy.correlation = launch->correlation;
-    admitted = um_gate_propose(hints->gate, &copy, launch, hints->view->now_ns);
+        copy.correlation = view->launch ? view->launch->correlation : view->sync->sync;
+    if (view->held && copy.kind == UM_HINT_PREFETCH && copy.device >= 0 &&
+        copy.addr + copy.bytes > copy.addr)
+        admitted = propose_around(hints, &copy);
+    else
+        admitted = propose(hints, &copy);
     hints->admitted += admitted;
     return admitted > 0;
+}
+
+void um_hints_hold(um_hints_t *hints, uint64_t addr, uint64_t bytes)
+{
+    um_view_t *view = hints->view;
+    uint64_t end = view->stretch.addr + view->stretch.bytes;
+
+    if (addr < view->stretch.addr) {
+        bytes = addr + bytes > view->stretch.addr ? addr + bytes - view->stretch.addr : 0;
+        addr = view->stretch.addr;
+    }
+    if (addr >= end)
+        return;
+    if (bytes < end - addr)
+        end = addr + bytes;
+    for (uint64_t at = addr; at < end; at = (at / UM_BLOCK_BYTES + 1) * UM_BLOCK_BYTES)
+        view->held |= (uint64_t)1 << block_of_stretch(view, at);
 }
 
 void um_hints_decline(um_hints_t *hints)

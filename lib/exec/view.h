@@ -13,10 +13,12 @@ typedef struct um_view_params {
 struct um_view {
     um_gate_t *gate;
     um_residency_t *residency;
-    const um_ev_launch_t *launch;
+    const um_ev_launch_t *launch; /* or */
+    const um_ev_sync_t *sync;     /* what is being decided */
     uint64_t now_ns;
     um_stretch_t stretch;
-    bool asked; /* an advisor wanted to know where it is */
+    uint64_t held; /* bit i = the stretch's block i is prefetched no more */
+    bool asked;    /* an advisor wanted to know where it is */
     /* parameter flags by kernel id */
     um_view_params_t *kernel;
     uint32_t n_kernels;
@@ -24,8 +26,8 @@ struct um_view {
 
 struct um_hints {
     um_gate_t *gate;
-    const um_view_t *view;
-    const char *who;
+    um_view_t *view;
+    const um_advisor_ops_t *who;
     uint32_t admitted;
     bool declined;
 };

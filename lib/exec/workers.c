@@ -362,6 +362,8 @@ um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers, 
     if (!all)
         return UM_ERR_NO_MEMORY;
     all->base.ops = &ops;
+    all->base.lacks_kinds = calls->lacks_kinds;
+    all->base.lacks_orders = calls->lacks_orders;
     all->calls = *calls;
     all->n = n_workers;
     pthread_mutex_init(&all->lock, NULL);

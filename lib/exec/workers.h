@@ -12,6 +12,7 @@
 typedef struct um_workers_calls {
     const char *name;
     void *ctx;
+    uint32_t lacks_kinds, lacks_orders; /* as um_executor_t's */
     /* On the worker's own thread, before its first piece. May be NULL. */
     void (*start)(void *ctx, unsigned worker);
     /* Carries a piece out: 0 or the driver's error; UM_WORKERS_GONE when there is nothing left to do it

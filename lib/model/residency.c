@@ -42,7 +42,10 @@ typedef struct region {
 struct um_residency {
     um_page_tables_t tables;
     bool can_look;
-    uint64_t sync_ns;  /* the CPU last left a wait for the GPU */
+    uint64_t sync_ns; /* the CPU last left a wait for the GPU */
+    uint32_t sync;    /* and which one */
+    um_event_fn told;
+    void *told_ctx;
     region_t **region; /* by id */
     size_t n, room;
     um_residency_stats_t stats;
@@ -161,6 +164,12 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
     residency->stats.regions++;
 }
 
+void um_residency_tell(um_residency_t *residency, um_event_fn fn, void *ctx)
+{
+    residency->told = fn;
+    residency->told_ctx = ctx;
+}
+
 /* ---- events ---- */
 
 /* looked_ns: what is known later than this stays; 0 = to be looked at again. */
@@ -239,8 +248,10 @@ void um_residency_observe(um_residency_t *residency, const um_event_t *event)
                 UM_WHERE_DEVICE, event->u.copy.device, 0);
         break;
     case UM_EV_SYNC:
-        if (event->u.sync.exit && event->time_ns > residency->sync_ns)
+        if (event->u.sync.exit && event->time_ns > residency->sync_ns) {
             residency->sync_ns = event->time_ns;
+            residency->sync = event->u.sync.sync;
+        }
         break;
     default:
         break;
@@ -363,6 +374,50 @@ static void set_present(region_t *region, uint32_t b)
     remember(region, b);
 }
 
+/* The CPU has taken [addr, end) since the last look. */
+static void tell(const um_residency_t *residency, const region_t *region, uint64_t addr,
+                 uint64_t end, uint64_t now_ns)
+{
+    um_event_t event = {.type = UM_EV_RESIDENCY, .time_ns = now_ns};
+
+    if (addr >= end || !residency->told)
+        return;
+    event.u.residency = (um_ev_residency_t){.addr = addr,
+                                            .bytes = end - addr,
+                                            .present_bytes = end - addr,
+                                            .region = region->id,
+                                            .sync = residency->sync};
+    residency->told(residency->told_ctx, &event);
+}
+
+/* An extent is present that meets blocks [from, to); those before `next` have been dealt with, the last
+ * of them for this extent's left neighbour, `taken` since the last look or not. Returns what that last one
+ * is now. */
+static bool set_extent(const um_residency_t *residency, region_t *region, const um_extent_t *extent,
+                       uint32_t from, uint32_t to, uint32_t next, bool taken, uint64_t now_ns)
+{
+    uint64_t start = extent->addr, stop = start; /* the run that was taken */
+
+    for (uint32_t b = from; b < to; b++) {
+        uint64_t end = block_end(region, b);
+
+        if (b >= next) {
+            taken =
+                region->block[b].where != UM_WHERE_HOST && region->block[b].where != UM_WHERE_BOTH;
+            set_present(region, b);
+        }
+        if (end > extent->addr + extent->bytes)
+            end = extent->addr + extent->bytes;
+        if (!taken) {
+            tell(residency, region, start, stop, now_ns);
+            start = end;
+        }
+        stop = end;
+    }
+    tell(residency, region, start, stop, now_ns);
+    return taken;
+}
+
 /* Asks about blocks [first, end), at most LOOK_BYTES of them. */
 static void look_at(um_residency_t *residency, region_t *region, uint32_t first, uint32_t end)
 {
@@ -370,6 +425,7 @@ static void look_at(um_residency_t *residency, region_t *region, uint32_t first,
     uint64_t present_bytes, now;
     size_t n = 0;
     uint32_t b = first;
+    bool taken = false;
 
     residency->stats.looks++;
     residency->stats.looked_bytes += bytes;
@@ -386,8 +442,12 @@ static void look_at(um_residency_t *residency, region_t *region, uint32_t first,
             continue;
         for (; b < from && b < end; b++)
             set_absent(&region->block[b]);
-        for (; b < to && b < end; b++)
-            set_present(region, b);
+        if (to > end)
+            to = end;
+        if (from < to)
+            taken = set_extent(residency, region, &residency->found[i], from, to, b, taken, now);
+        if (to > b)
+            b = to;
     }
     for (; b < end; b++)
         set_absent(&region->block[b]);

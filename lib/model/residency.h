@@ -55,6 +55,10 @@ typedef struct um_residency um_residency_t;
 um_status_t um_residency_new(const um_page_tables_t *tables, um_residency_t **out);
 void um_residency_free(um_residency_t *residency);
 
+/* From now on `fn` is told, as RESIDENCY events, of each extent that a look finds the CPU to have taken
+ * since the last one: present_bytes == bytes, `sync` = the last wait that the CPU has left. NULL = no more. */
+void um_residency_tell(um_residency_t *residency, um_event_fn fn, void *ctx);
+
 /* REGION_ALLOC, REGION_FREE, HINT, SET, COPY and SYNC change the model; others are ignored. */
 void um_residency_observe(um_residency_t *residency, const um_event_t *event);
 

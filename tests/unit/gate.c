@@ -66,6 +66,7 @@ static keeper_t keeper;
 static um_regions_t *regions;
 static um_gate_config_t config;
 static um_ev_launch_t launch = {.correlation = 5, .context = 1, .device = FAKE_GPU};
+static um_gate_cause_t cause = {.context = 1};
 
 #define REGION_BYTES (100 * MIB)
 
@@ -107,7 +108,8 @@ static uint32_t propose(um_gate_t *gate, uint64_t offset, uint64_t bytes, uint64
 {
     um_hint_t hint = prefetch(offset, bytes);
 
-    return um_gate_propose(gate, &hint, &launch, now_ns);
+    cause.now_ns = now_ns;
+    return um_gate_propose(gate, &hint, &cause);
 }
 
 static um_ev_hint_t outcome(const um_hint_t *hint, um_hint_result_t result)
@@ -192,7 +194,7 @@ Test(gate, refuses_what_is_captured)
 {
     um_gate_t *gate = new_gate();
 
-    launch.flags = UM_LAUNCH_CAPTURED;
+    cause.captured = true;
     cr_assert_eq(propose(gate, 0, MIB, 1), 0);
     expect_refused(gate, UM_HINT_REFUSED_CAPTURE, 1);
     finish(gate);
@@ -229,9 +231,9 @@ Test(gate, refuses_gpus_that_nobody_described)
     um_hint_t hint = prefetch(0, MIB);
 
     hint.device = 3;
-    cr_assert_eq(um_gate_propose(gate, &hint, &launch, 1), 0);
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
     hint.device = UM_DEVICE_NONE;
-    cr_assert_eq(um_gate_propose(gate, &hint, &launch, 1), 0);
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
     expect_refused(gate, UM_HINT_REFUSED_CAPABILITY, 2);
     finish(gate);
 }
@@ -398,7 +400,7 @@ Test(gate, a_wait_for_the_launch_cancels_what_comes_too_late)
     um_event_t other = event_sync(1, UM_SYNC_STREAM, 77, 1), own;
     um_gate_t *gate = new_gate();
 
-    launch.stream = 7;
+    cause.stream = 7;
     own = event_sync(1, UM_SYNC_STREAM, 7, 1);
     propose(gate, 0, 64 * MIB, 1);
     um_gate_sync(gate, &other.u.sync);
@@ -437,5 +439,54 @@ Test(gate, its_counts_add_up)
     cr_assert_eq(stats.cancelled, 1);
     cr_assert_eq(stats.applied_bytes, 32 * MIB);
     expect_refused(gate, UM_HINT_REFUSED_DUPLICATE, 3);
+    finish(gate);
+}
+
+Test(gate, what_is_for_after_a_wait_outlives_it_but_not_the_next_launch_of_the_range)
+{
+    um_event_t own = event_sync(1, UM_SYNC_DEVICE, 0, 1);
+    um_hint_t hint = prefetch(0, 4 * MIB);
+    um_gate_t *gate = new_gate();
+
+    hint.order = UM_ORDER_AFTER;
+    hint.device = UM_DEVICE_HOST;
+    cause.wait = UM_SYNC_STREAM;
+    cause.stream = 9;
+    keeper.free = 1; /* the device's room is not what it needs */
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 1);
+    cr_assert_eq(keeper.hint[0].wait, UM_SYNC_STREAM);
+    cr_assert_eq(keeper.hint[0].stream, 9);
+    um_gate_sync(gate, &own.u.sync);
+    um_gate_taken(gate, FAKE_BASE + 4 * MIB, MIB);
+    cr_assert_eq(keeper.cancelled_launches, 0);
+    um_gate_taken(gate, FAKE_BASE + 3 * MIB, MIB);
+    cr_assert_eq(keeper.cancelled_launches, 1);
+    finish(gate);
+}
+
+Test(gate, discarding_is_the_programs_alone)
+{
+    um_hint_t hint = prefetch(0, MIB);
+    um_gate_t *gate = new_gate();
+
+    hint.kind = UM_HINT_DISCARD;
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
+    expect_refused(gate, UM_HINT_REFUSED_DISABLED, 1);
+    hint.kind = UM_HINT_NONE;
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
+    expect_refused(gate, UM_HINT_REFUSED_RANGE, 1);
+    finish(gate);
+}
+
+Test(gate, refuses_what_the_executor_lacks)
+{
+    um_gate_t *gate = new_gate();
+
+    keeper.base.lacks_kinds = 1u << UM_HINT_PREFETCH;
+    cr_assert_eq(propose(gate, 0, MIB, 1), 0);
+    keeper.base.lacks_kinds = 0;
+    keeper.base.lacks_orders = 1u << UM_ORDER_RACING;
+    cr_assert_eq(propose(gate, 0, MIB, 1), 0);
+    expect_refused(gate, UM_HINT_REFUSED_CAPABILITY, 2);
     finish(gate);
 }

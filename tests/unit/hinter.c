@@ -381,7 +381,7 @@ static void observe_all(void *state, const um_event_t *event)
     seen_observed++;
 }
 
-static void look_around(void *state, const um_view_t *view, um_hints_t *hints)
+static void look_around(const void *state, const um_view_t *view, um_hints_t *hints)
 {
     (void)state;
     (void)hints;

@@ -402,3 +402,63 @@ Test(residency, page_tables_that_fail_are_not_asked_again)
     cr_assert_eq(fake.looks, 1);
     um_residency_free(model);
 }
+
+static um_ev_residency_t told[16];
+static unsigned n_told;
+
+static void hear(void *ctx, const um_event_t *event)
+{
+    (void)ctx;
+    cr_assert_eq(event->type, UM_EV_RESIDENCY);
+    told[n_told++] = event->u.residency;
+}
+
+Test(residency, tells_what_the_cpu_took_once_and_to_the_page)
+{
+    um_residency_t *model = new_model(16 * MIB);
+    um_extent_t out[64];
+
+    um_residency_tell(model, hear, NULL);
+    launch(model, 16 * MIB, out, true);
+    cr_assert_eq(n_told, 0);
+    sync_exit(model);
+    fake_set(&fake, MIB, 4 * MIB, true);
+    fake_set(&fake, 5 * MIB + UM_PAGE_BYTES, UM_PAGE_BYTES, true); /* in a block told of already */
+    fake_set(&fake, 14 * MIB, 2 * MIB, true);
+    launch(model, 16 * MIB, out, true);
+    cr_assert_eq(n_told, 3);
+    cr_assert_eq(told[0].addr, FAKE_BASE + MIB);
+    cr_assert_eq(told[0].bytes, 4 * MIB);
+    cr_assert_eq(told[0].present_bytes, 4 * MIB);
+    cr_assert_eq(told[1].bytes, UM_PAGE_BYTES);
+    cr_assert_eq(told[2].addr, FAKE_BASE + 14 * MIB);
+    launch(model, 16 * MIB, out, true);
+    cr_assert_eq(n_told, 3);
+    um_residency_free(model);
+}
+
+Test(residency, tells_nothing_of_what_was_brought_to_the_cpu_on_purpose)
+{
+    um_residency_t *model = new_model(16 * MIB);
+    um_event_t hint = {.type = UM_EV_HINT};
+    um_extent_t out[64];
+
+    um_residency_tell(model, hear, NULL);
+    launch(model, 16 * MIB, out, true);
+    hint.time_ns = fake.now_ns += 1000;
+    hint.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFETCH,
+                                 .result = UM_HINT_APPLIED,
+                                 .addr = FAKE_BASE,
+                                 .bytes = 8 * MIB,
+                                 .device = UM_DEVICE_HOST,
+                                 .region = FAKE_REGION,
+                                 .who = "readback"};
+    um_residency_observe(model, &hint);
+    sync_exit(model);
+    fake_set(&fake, 0, 10 * MIB, true);
+    cr_assert_eq(launch(model, 16 * MIB, out, true), 2);
+    cr_assert_eq(n_told, 1);
+    cr_assert_eq(told[0].addr, FAKE_BASE + 8 * MIB);
+    cr_assert_eq(told[0].bytes, 2 * MIB);
+    um_residency_free(model);
+}

@@ -1,0 +1,215 @@
+/* What the CPU reads after a wait is there when it leaves it. */
+#include <criterion/criterion.h>
+
+#include "program_fake.h"
+
+/* One round: the GPU writes a region, the CPU waits and reads [offset, offset+bytes) of it. */
+static unsigned round_of(uint64_t offset, uint64_t bytes)
+{
+    unsigned made;
+
+    run(7, 1);
+    made = wait_all();
+    if (bytes)
+        touch(offset, bytes);
+    return made;
+}
+
+static void start(void)
+{
+    program_start("readback", NULL);
+    allocate(1, 0, 64 * MIB);
+}
+
+Test(readback, brings_what_was_read_twice_at_the_third_wait)
+{
+    const um_hint_t *hint = program.hint;
+
+    start();
+    cr_assert_eq(round_of(8 * MIB, 16 * MIB), 0);
+    cr_assert_eq(round_of(8 * MIB, 16 * MIB), 0);
+    run(7, 1);
+    cr_assert_eq(wait_all(), 1);
+    cr_assert_eq(hint->kind, UM_HINT_PREFETCH);
+    cr_assert_eq(hint->device, UM_DEVICE_HOST);
+    cr_assert_eq(hint->order, UM_ORDER_AFTER);
+    cr_assert_eq(hint->wait, UM_SYNC_DEVICE);
+    cr_assert_eq(hint->addr, FAKE_BASE + 8 * MIB);
+    cr_assert_eq(hint->bytes, 16 * MIB);
+    program_stop();
+}
+
+Test(readback, keeps_to_the_pages_that_were_read)
+{
+    start();
+    for (int i = 0; i < 3; i++)
+        round_of(3 * UM_PAGE_BYTES, 100 * UM_PAGE_BYTES);
+    cr_assert_eq(program.n_hints, 1);
+    cr_assert_eq(program.hint[0].addr, FAKE_BASE + 3 * UM_PAGE_BYTES);
+    cr_assert_eq(program.hint[0].bytes, 100 * UM_PAGE_BYTES);
+    program_stop();
+}
+
+Test(readback, a_wait_that_nobody_reads_after_stays_quiet)
+{
+    start();
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(round_of(0, 0), 0);
+    program_stop();
+}
+
+Test(readback, what_moves_from_round_to_round_is_not_guessed)
+{
+    start();
+    for (uint64_t i = 0; i < 12; i++)
+        cr_assert_eq(round_of(i * 5 * MIB, 4 * MIB), 0);
+    program_stop();
+}
+
+Test(readback, a_few_pages_here_and_there_are_left_to_faults)
+{
+    start();
+    for (int i = 0; i < 10; i++) {
+        run(7, 1);
+        cr_assert_eq(wait_all(), 0);
+        for (uint64_t at = 0; at < 64 * MIB; at += 2 * MIB)
+            touch(at, UM_PAGE_BYTES);
+    }
+    program_stop();
+}
+
+Test(readback, knows_a_read_after_every_fifth_wait)
+{
+    unsigned served = 0;
+
+    start();
+    for (int i = 1; i <= 60; i++) {
+        unsigned made = round_of(0, i % 5 ? 0 : 16 * MIB);
+
+        cr_assert(i % 5 == 0 || made == 0, "round %d", i);
+        served += made;
+    }
+    cr_assert_geq(served, 8);
+    program_stop();
+}
+
+Test(readback, tells_waits_apart_by_the_kernel_before)
+{
+    uint64_t bytes;
+
+    start();
+    for (int i = 0; i < 6; i++) {
+        run(8, 1);
+        cr_assert_eq(wait_all(), 0);
+        round_of(0, 8 * MIB);
+    }
+    cr_assert_eq(hints_by(0, NULL, UM_HINT_PREFETCH, &bytes), 4);
+    cr_assert_eq(bytes, 4 * 8 * MIB);
+    program_stop();
+}
+
+/* The wait for stream 1 must not take what a kernel on stream 2 is still writing. */
+Test(readback, waits_for_the_last_writer)
+{
+    start();
+    allocate(2, 64 * MIB, 8 * MIB);
+    for (int i = 0; i < 6; i++) {
+        run_on(1, 7, 1, &(uint32_t){1});
+        run_on(2, 9, 1, &(uint32_t){2});
+        cr_assert_eq(wait_on(UM_SYNC_STREAM, 1), 0);
+        cr_assert_eq(wait_on(UM_SYNC_STREAM, 2), i >= 2);
+        touch(64 * MIB, 8 * MIB);
+    }
+    program_stop();
+}
+
+Test(readback, pages_nobody_wrote_are_never_populated)
+{
+    start();
+    allocate(2, 128 * MIB, 32 * MIB);
+    for (int i = 0; i < 10; i++) {
+        round_of(0, 0);
+        touch(128 * MIB, 32 * MIB);
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(readback, stops_when_the_cpu_stops_reading)
+{
+    unsigned late = 0;
+
+    start();
+    for (int i = 0; i < 20; i++)
+        round_of(0, 16 * MIB);
+    cr_assert_gt(program.n_hints, 10);
+    for (int i = 0; i < 40; i++) {
+        unsigned made = round_of(0, 0);
+
+        late += i >= 20 && made;
+    }
+    cr_assert_eq(late, 0);
+    for (int i = 0; i < 3; i++)
+        late += round_of(0, 16 * MIB);
+    cr_assert_eq(late, 1); /* learned anew */
+    program_stop();
+}
+
+Test(readback, goes_on_as_long_as_the_cpu_reads)
+{
+    unsigned served = 0;
+
+    start();
+    for (int i = 0; i < 200; i++)
+        served += round_of(0, 16 * MIB) > 0;
+    cr_assert_eq(served, 198); /* now and then without the last block */
+    program_stop();
+}
+
+Test(readback, a_region_freed_is_forgotten)
+{
+    start();
+    for (int i = 0; i < 5; i++)
+        round_of(0, 16 * MIB);
+    cr_assert_gt(program.n_hints, 0);
+    feed(event_free(tick(), 1, FAKE_BASE));
+    program.n_hints = 0;
+    for (int i = 0; i < 5; i++) {
+        run(7, 1);
+        cr_assert_eq(wait_all(), 0);
+    }
+    program_stop();
+}
+
+/* CUPTI's or the simulator's records, where page tables say nothing. */
+Test(readback, learns_from_faults_and_migrations_too)
+{
+    um_event_t fault = {.type = UM_EV_CPU_FAULT}, move = {.type = UM_EV_MIGRATE};
+    um_hint_t *hint = program.hint;
+
+    program.tables.status = UM_ERR_IO;
+    program_start("first_touch,readback", NULL);
+    allocate(1, 0, 8 * MIB);
+    for (int i = 0; i < 3; i++) {
+        program.n_hints = 0;
+        run(7, 1);
+        program.n_hints = 0;
+        wait_all();
+        fault.time_ns = move.time_ns = tick();
+        fault.u.cpu_fault = (um_ev_cpu_fault_t){.addr = FAKE_BASE + 5000, .region = 1};
+        move.u.migrate = (um_ev_migrate_t){.addr = FAKE_BASE + 4096,
+                                           .bytes = 2 * MIB - 4096,
+                                           .src = FAKE_GPU,
+                                           .dst = UM_DEVICE_HOST,
+                                           .cause = UM_CAUSE_COHERENCE,
+                                           .region = 1};
+        if (i < 2) {
+            feed(fault);
+            feed(move);
+        }
+    }
+    cr_assert_eq(program.n_hints, 1);
+    cr_assert_eq(hint->addr, FAKE_BASE + 4096);
+    cr_assert_eq(hint->bytes, 2 * MIB - 4096);
+    program_stop();
+}
