@@ -54,6 +54,24 @@ typedef struct um_location {
     X(0, mem_alloc_managed, "cuMemAllocManaged",                                                   \
       (CUdeviceptr * addr, size_t bytes, unsigned flags))                                          \
     X(0, mem_free, "cuMemFree_v2", (CUdeviceptr addr))                                             \
+    X(0, mem_alloc, "cuMemAlloc_v2", (CUdeviceptr * addr, size_t bytes))                           \
+    X(0, host_alloc, "cuMemHostAlloc", (void **addr, size_t bytes, unsigned flags))                \
+    X(0, host_free, "cuMemFreeHost", (void *addr))                                                 \
+    X(0, copy_to_device, "cuMemcpyHtoDAsync_v2",                                                   \
+      (CUdeviceptr to, const void *from, size_t bytes, CUstream stream))                           \
+    X(0, copy_to_host, "cuMemcpyDtoHAsync_v2",                                                     \
+      (void *to, CUdeviceptr from, size_t bytes, CUstream stream))                                 \
+    X(0, copy_inside, "cuMemcpyDtoDAsync_v2",                                                      \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                           \
+    X(0, module_load, "cuModuleLoadData", (CUmodule * module, const void *image))                  \
+    X(0, module_unload, "cuModuleUnload", (CUmodule module))                                       \
+    X(0, module_function, "cuModuleGetFunction",                                                   \
+      (CUfunction * function, CUmodule module, const char *name))                                  \
+    X(0, launch, "cuLaunchKernel",                                                                 \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,   \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void **params,  \
+       void **extra))                                                                              \
+    X(0, event_elapsed, "cuEventElapsedTime", (float *ms, CUevent from, CUevent to))               \
     /* to 12.1 with an int device (-1 the host); still there in every later driver */              \
     X(0, mem_prefetch, "cuMemPrefetchAsync",                                                       \
       (CUdeviceptr addr, size_t bytes, CUdevice device, CUstream stream))                          \

@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backtest_ops.h"
+#include "jobs.h"
 
 #define SCHEMA "umrt.backtest/1"
 
 /* Far above what is ever measured, below what would take minutes or overflow. */
 #define RUNS_MAX     4096
-#define OPS_MAX      4096
+#define JOBS_MAX     4096
 #define ROUNDS_MAX   1000
 #define RACERS_MAX   16
 #define STREAM_MAX   63
@@ -30,7 +30,7 @@ typedef struct loader {
     const char *run; /* the one being read, NULL before the first */
     char *error;
     size_t error_bytes;
-    um_op_program_t program;
+    um_job_program_t program;
 } loader_t;
 
 static um_status_t refuse(loader_t *loader, const char *what, const char *reason)
@@ -93,81 +93,81 @@ static um_status_t one_of(loader_t *loader, const json_t *object, const char *ke
             return try_status;                                                                     \
     } while (0)
 
-static um_status_t read_op(loader_t *loader, const json_t *object, um_op_t *op)
+static um_status_t read_job(loader_t *loader, const json_t *object, um_job_t *job)
 {
-    const char *const *const names[] = {[UM_OP_HOST] = um_op_host_names,
-                                        [UM_OP_KERNEL] = um_op_kernel_names,
-                                        [UM_OP_PREFETCH] = NULL,
-                                        [UM_OP_ADVISE] = um_op_advice_names,
-                                        [UM_OP_SYNC] = NULL};
-    const um_op_program_t *program = &loader->program;
+    const char *const *const names[] = {[UM_JOB_HOST] = um_job_host_names,
+                                        [UM_JOB_KERNEL] = um_job_kernel_names,
+                                        [UM_JOB_PREFETCH] = NULL,
+                                        [UM_JOB_ADVISE] = um_job_advice_names,
+                                        [UM_JOB_SYNC] = NULL};
+    const um_job_program_t *program = &loader->program;
     uint64_t value;
     json_int_t bytes;
 
-    memset(op, 0, sizeof *op);
-    TRY(one_of(loader, object, "op", um_op_kind_names, &op->kind));
-    if (op->kind == UM_OP_SYNC)
+    memset(job, 0, sizeof *job);
+    TRY(one_of(loader, object, "op", um_job_kind_names, &job->kind));
+    if (job->kind == UM_JOB_SYNC)
         return UM_OK;
     TRY(number(loader, object, "region", 0, program->n_regions - 1, &value));
-    op->region = (uint32_t)value;
-    bytes = (json_int_t)program->region_bytes[op->region];
-    TRY(number(loader, object, "at", 0, bytes - 1, &op->at));
-    TRY(number(loader, object, "bytes", 1, bytes - (json_int_t)op->at, &op->bytes));
-    if (names[op->kind])
-        TRY(one_of(loader, object, "name", names[op->kind], &op->what));
-    if (op->kind == UM_OP_HOST || op->kind == UM_OP_PREFETCH)
-        TRY(number(loader, object, "step", 8, REGION_MAX, &op->step));
-    if (op->kind == UM_OP_HOST || op->kind == UM_OP_KERNEL)
-        TRY(number(loader, object, "ns", 0, DURATION_MAX, &op->ns));
-    if (op->kind == UM_OP_KERNEL || op->kind == UM_OP_PREFETCH) {
+    job->region = (uint32_t)value;
+    bytes = (json_int_t)program->region_bytes[job->region];
+    TRY(number(loader, object, "at", 0, bytes - 1, &job->at));
+    TRY(number(loader, object, "bytes", 1, bytes - (json_int_t)job->at, &job->bytes));
+    if (names[job->kind])
+        TRY(one_of(loader, object, "name", names[job->kind], &job->what));
+    if (job->kind == UM_JOB_HOST || job->kind == UM_JOB_PREFETCH)
+        TRY(number(loader, object, "step", 8, REGION_MAX, &job->step));
+    if (job->kind == UM_JOB_HOST || job->kind == UM_JOB_KERNEL)
+        TRY(number(loader, object, "ns", 0, DURATION_MAX, &job->ns));
+    if (job->kind == UM_JOB_KERNEL || job->kind == UM_JOB_PREFETCH) {
         TRY(number(loader, object, "stream", 0, STREAM_MAX, &value));
-        op->stream = (uint32_t)value;
+        job->stream = (uint32_t)value;
     }
-    if (op->kind == UM_OP_PREFETCH || op->kind == UM_OP_ADVISE) {
+    if (job->kind == UM_JOB_PREFETCH || job->kind == UM_JOB_ADVISE) {
         json_t *to = json_object_get(object, "to");
         if (!json_is_integer(to) || (json_integer_value(to) != 0 && json_integer_value(to) != -1))
             return refuse(loader, "to", "neither 0, the GPU, nor -1, the host");
-        op->device = json_integer_value(to) ? UM_DEVICE_HOST : 0;
+        job->device = json_integer_value(to) ? UM_DEVICE_HOST : 0;
     }
-    if (op->kind == UM_OP_KERNEL && json_object_get(object, "other")) {
+    if (job->kind == UM_JOB_KERNEL && json_object_get(object, "other")) {
         TRY(number(loader, object, "other", 0, program->n_regions - 1, &value));
-        op->other = (uint32_t)value;
-        if (op->at + op->bytes > program->region_bytes[op->other])
+        job->other = (uint32_t)value;
+        if (job->at + job->bytes > program->region_bytes[job->other])
             return refuse(loader, "other", "a smaller region");
     }
-    op->race = json_is_true(json_object_get(object, "race"));
+    job->race = json_is_true(json_object_get(object, "race"));
     return UM_OK;
 }
 
-static um_status_t read_ops(loader_t *loader, const json_t *run, const char *key,
-                            um_op_list_t *list)
+static um_status_t read_jobs(loader_t *loader, const json_t *run, const char *key,
+                             um_job_list_t *list)
 {
     const json_t *array = json_object_get(run, key);
     size_t n = json_array_size(array);
 
-    if (!json_is_array(array) || n > OPS_MAX)
-        return refuse(loader, key, "not a list of at most 4096 operations");
-    list->ops = calloc(n ? n : 1, sizeof *list->ops);
-    if (!list->ops)
+    if (!json_is_array(array) || n > JOBS_MAX)
+        return refuse(loader, key, "not a list of at most 4096 jobs");
+    list->jobs = calloc(n ? n : 1, sizeof *list->jobs);
+    if (!list->jobs)
         return UM_ERR_NO_MEMORY;
     for (list->n = 0; list->n < n; list->n++)
-        TRY(read_op(loader, json_array_get(array, list->n), &list->ops[list->n]));
+        TRY(read_job(loader, json_array_get(array, list->n), &list->jobs[list->n]));
     return UM_OK;
 }
 
-static double steps_of(const um_op_program_t *program, const um_op_list_t *list)
+static double steps_of(const um_job_program_t *program, const um_job_list_t *list)
 {
     double steps = 1;
 
     for (size_t i = 0; i < list->n; i++) {
-        const um_op_t *op = &list->ops[i];
+        const um_job_t *job = &list->jobs[i];
         steps += 3;
-        if (op->kind == UM_OP_PREFETCH || (op->kind == UM_OP_HOST && op->step > UM_PAGE_BYTES))
-            steps += (double)op->bytes / (double)op->step;
-        if (op->kind == UM_OP_KERNEL)
-            steps += (double)op->bytes / UM_PAGE_BYTES / 100;
-        if (op->race)
-            steps += (double)op->bytes / (double)program->piece_bytes;
+        if (job->kind == UM_JOB_PREFETCH || (job->kind == UM_JOB_HOST && job->step > UM_PAGE_BYTES))
+            steps += (double)job->bytes / (double)job->step;
+        if (job->kind == UM_JOB_KERNEL)
+            steps += (double)job->bytes / UM_PAGE_BYTES / 100;
+        if (job->race)
+            steps += (double)job->bytes / (double)program->piece_bytes;
     }
     return steps;
 }
@@ -175,9 +175,9 @@ static double steps_of(const um_op_program_t *program, const um_op_list_t *list)
 static um_status_t read_regions(loader_t *loader, const json_t *run)
 {
     const json_t *array = json_object_get(run, "regions");
-    um_op_program_t *program = &loader->program;
+    um_job_program_t *program = &loader->program;
 
-    if (json_array_size(array) < 1 || json_array_size(array) > UM_OP_REGIONS_MAX)
+    if (json_array_size(array) < 1 || json_array_size(array) > UM_JOB_REGIONS_MAX)
         return refuse(loader, "regions", "not a list of 1 to 64 sizes");
     program->n_regions = (uint32_t)json_array_size(array);
     for (uint32_t i = 0; i < program->n_regions; i++) {
@@ -192,7 +192,7 @@ static um_status_t read_regions(loader_t *loader, const json_t *run)
 
 static um_status_t read_run(loader_t *loader, const json_t *object, um_backtest_run_t *run)
 {
-    um_op_program_t *program = &loader->program;
+    um_job_program_t *program = &loader->program;
     uint64_t warm, rounds;
 
     TRY(text(loader, object, "run", run->name, sizeof run->name));
@@ -206,16 +206,16 @@ static um_status_t read_run(loader_t *loader, const json_t *object, um_backtest_
     TRY(number(loader, object, "warm", 0, ROUNDS_MAX, &warm));
     TRY(number(loader, object, "iterations", 1, ROUNDS_MAX, &rounds));
     TRY(read_regions(loader, object));
-    TRY(read_ops(loader, object, "setup", &program->setup));
-    TRY(read_ops(loader, object, "body", &program->body));
+    TRY(read_jobs(loader, object, "setup", &program->setup));
+    TRY(read_jobs(loader, object, "body", &program->body));
     if (steps_of(program, &program->setup) +
             (double)(warm + rounds) * steps_of(program, &program->body) >
         STEPS_MAX)
         return refuse(loader, "body", "more than a million steps");
-    TRY(um_op_workload(program, (uint32_t)warm, (uint32_t)warm, &run->before, loader->error,
-                       loader->error_bytes));
-    return um_op_workload(program, (uint32_t)warm, (uint32_t)(warm + rounds), &run->whole,
-                          loader->error, loader->error_bytes);
+    TRY(um_job_workload(program, (uint32_t)warm, (uint32_t)warm, &run->before, loader->error,
+                        loader->error_bytes));
+    return um_job_workload(program, (uint32_t)warm, (uint32_t)(warm + rounds), &run->whole,
+                           loader->error, loader->error_bytes);
 }
 
 static uint64_t fnv1a(const char *name)
@@ -290,8 +290,8 @@ static um_status_t read_all(loader_t *loader, const json_t *root, um_backtest_t 
         um_status_t status;
         backtest->n_runs++;
         status = read_run(loader, json_array_get(runs, i), &backtest->runs[i]);
-        free(loader->program.setup.ops);
-        free(loader->program.body.ops);
+        free(loader->program.setup.jobs);
+        free(loader->program.body.jobs);
         memset(&loader->program.setup, 0, sizeof loader->program.setup);
         memset(&loader->program.body, 0, sizeof loader->program.body);
         if (status != UM_OK)

@@ -2,8 +2,12 @@
 libumtool_la_SOURCES += \
 	%D%/backtest.h %D%/machine.h %D%/policy.h %D%/sim.h %D%/uvm.h %D%/workload.h
 # the back-test against measured runs
-libumtool_la_SOURCES += %D%/backtest.c %D%/backtest_ops.c %D%/backtest_ops.h
+libumtool_la_SOURCES += %D%/backtest.c
 libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
 	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
 # the bounds of a workload, and replay
 libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h
+libumtool_la_SOURCES += %D%/jobs.c %D%/jobs.h %D%/calibrate.c %D%/calibrate.h
+if !UM_WITH_CUDA
+libumtool_la_SOURCES += %D%/calibrate_none.c
+endif

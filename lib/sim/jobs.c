@@ -1,5 +1,5 @@
-/* backtest_ops.c - the operations of a measured run, step by step as a workload. */
-#include "backtest_ops.h"
+/* The jobs of a measured program, step by step as a workload. */
+#include "jobs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +10,14 @@
 #define FIRST_ADDR UINT64_C(0x700000000000)
 #define GAP_BYTES  ((uint64_t)UM_BLOCK_BYTES) /* between regions */
 
-const char *const um_op_kind_names[] = {"host", "kernel", "prefetch", "advise", "sync", NULL};
-const char *const um_op_host_names[] = {"read", "write", NULL};
-const char *const um_op_kernel_names[] = {"update", "read", "write", "copy", "gather", NULL};
-const char *const um_op_advice_names[] = {"read_mostly", "preferred_location", "accessed_by", NULL};
+const char *const um_job_kind_names[] = {"host", "kernel", "prefetch", "advise", "sync", NULL};
+const char *const um_job_host_names[] = {"read", "write", NULL};
+const char *const um_job_kernel_names[] = {"update", "read", "write", "copy", "gather", NULL};
+const char *const um_job_advice_names[] = {"read_mostly", "preferred_location", "accessed_by",
+                                           NULL};
 
 static const uint32_t advice_kinds[] = {UM_HINT_READ_MOSTLY, UM_HINT_PREFERRED_LOCATION,
                                         UM_HINT_ACCESSED_BY};
-
-enum { UPDATE, READ, WRITE, COPY, GATHER, KERNELS };
 
 #define POINTER(at)                                                                                \
     {                                                                                              \
@@ -39,29 +38,31 @@ static const struct {
     bool reads, writes, writes_other; /* through the first pointer; through the second */
     uint32_t n_params;
     um_param_t params[4];
-} kernels[KERNELS] = {
-    [UPDATE] = {"_Z8k_updatePfmi", true, true, false, 3, {POINTER(0), VALUE(8, 8), VALUE(16, 4)}},
-    [READ] = {"_Z6k_readPKfmiPf",
-              true,
-              false,
-              false,
-              4,
-              {CONST_POINTER(0), VALUE(8, 8), VALUE(16, 4), POINTER(24)}},
-    [WRITE] = {"_Z7k_writePfmi", false, true, false, 3, {POINTER(0), VALUE(8, 8), VALUE(16, 4)}},
-    [COPY] = {"_Z6k_copyPKfPfmi",
-              true,
-              false,
-              true,
-              4,
-              {CONST_POINTER(0), POINTER(8), VALUE(16, 8), VALUE(24, 4)}},
-    [GATHER] =
+} kernels[UM_JOB_KERNELS] = {
+    [UM_JOB_UPDATE] =
+        {"_Z8k_updatePfmi", true, true, false, 3, {POINTER(0), VALUE(8, 8), VALUE(16, 4)}},
+    [UM_JOB_READ] = {"_Z6k_readPKfmiPf",
+                     true,
+                     false,
+                     false,
+                     4,
+                     {CONST_POINTER(0), VALUE(8, 8), VALUE(16, 4), POINTER(24)}},
+    [UM_JOB_WRITE] =
+        {"_Z7k_writePfmi", false, true, false, 3, {POINTER(0), VALUE(8, 8), VALUE(16, 4)}},
+    [UM_JOB_COPY] = {"_Z6k_copyPKfPfmi",
+                     true,
+                     false,
+                     true,
+                     4,
+                     {CONST_POINTER(0), POINTER(8), VALUE(16, 8), VALUE(24, 4)}},
+    [UM_JOB_GATHER] =
         {"_Z8k_gatherPKfmPf", true, false, false, 3, {CONST_POINTER(0), VALUE(8, 8), POINTER(16)}},
 };
 
 typedef struct maker {
-    const um_op_program_t *program;
+    const um_job_program_t *program;
     um_workload_builder_t *builder;
-    uint64_t addr[UM_OP_REGIONS_MAX];
+    uint64_t addr[UM_JOB_REGIONS_MAX];
     uint64_t time_ns; /* only counts: the order is what matters */
     uint32_t sync, correlation;
 } maker_t;
@@ -86,14 +87,14 @@ static um_status_t touch(maker_t *maker, uint32_t region, uint64_t at, uint64_t 
 
 static um_status_t begin(maker_t *maker)
 {
-    const um_op_program_t *program = maker->program;
+    const um_job_program_t *program = maker->program;
     um_event_t device = {.type = UM_EV_DEVICE};
     um_event_t nothing = {.type = UM_EV_LAUNCH};
     uint64_t addr = FIRST_ADDR;
     um_status_t status;
 
     nothing.u.launch = (um_ev_launch_t){.correlation = ++maker->correlation,
-                                        .kernel = READ + 1,
+                                        .kernel = UM_JOB_READ + 1,
                                         .stream = STREAM,
                                         .grid = {1, 1, 1},
                                         .block = {1, 1, 1}};
@@ -103,7 +104,7 @@ static um_status_t begin(maker_t *maker)
                          .uuid = "",
                          .pci = ""};
     status = put(maker, device, 0, 0);
-    for (uint32_t i = 0; status == UM_OK && i < KERNELS; i++) {
+    for (uint32_t i = 0; status == UM_OK && i < UM_JOB_KERNELS; i++) {
         um_event_t kernel = {.type = UM_EV_KERNEL};
         kernel.u.kernel = (um_ev_kernel_t){.kernel = i + 1,
                                            .name = kernels[i].mangled,
@@ -131,34 +132,34 @@ static um_status_t begin(maker_t *maker)
     return status;
 }
 
-static um_status_t hint(maker_t *maker, const um_op_t *op, um_hint_kind_t kind, int32_t device,
+static um_status_t hint(maker_t *maker, const um_job_t *job, um_hint_kind_t kind, int32_t device,
                         uint64_t at, uint64_t bytes, uint32_t tid, uint64_t stream)
 {
     um_event_t event = {.type = UM_EV_HINT, .tid = tid};
 
     event.u.hint = (um_ev_hint_t){.kind = kind,
                                   .result = UM_HINT_APPLIED,
-                                  .addr = maker->addr[op->region] + at,
+                                  .addr = maker->addr[job->region] + at,
                                   .bytes = bytes,
                                   .device = device,
-                                  .region = op->region + 1,
+                                  .region = job->region + 1,
                                   .stream = stream,
                                   .who = "app",
                                   .why = ""};
     return put(maker, event, 0, 0);
 }
 
-static um_status_t prefetch(maker_t *maker, const um_op_t *op, uint64_t step, int32_t device)
+static um_status_t prefetch(maker_t *maker, const um_job_t *job, uint64_t step, int32_t device)
 {
-    const um_op_program_t *program = maker->program;
+    const um_job_program_t *program = maker->program;
     um_status_t status = UM_OK;
 
-    for (uint64_t i = 0, at = 0; status == UM_OK && at < op->bytes; i++, at += step) {
-        uint32_t racer = op->race ? (uint32_t)(i % program->racers) : 0;
-        uint64_t bytes = op->bytes - at < step ? op->bytes - at : step;
-        status = hint(maker, op, UM_HINT_PREFETCH, device, op->at + at, bytes,
-                      op->race ? MAIN_TID + 1 + racer : MAIN_TID,
-                      op->race ? RACER + racer : STREAM + op->stream);
+    for (uint64_t i = 0, at = 0; status == UM_OK && at < job->bytes; i++, at += step) {
+        uint32_t racer = job->race ? (uint32_t)(i % program->racers) : 0;
+        uint64_t bytes = job->bytes - at < step ? job->bytes - at : step;
+        status = hint(maker, job, UM_HINT_PREFETCH, device, job->at + at, bytes,
+                      job->race ? MAIN_TID + 1 + racer : MAIN_TID,
+                      job->race ? RACER + racer : STREAM + job->stream);
     }
     return status;
 }
@@ -172,49 +173,50 @@ static uint64_t gather_page(uint64_t i, uint64_t pages)
     return (h ^ h >> 32) % pages;
 }
 
-static um_status_t launch(maker_t *maker, const um_op_t *op)
+static um_status_t launch(maker_t *maker, const um_job_t *job)
 {
     um_event_t event = {.type = UM_EV_LAUNCH};
-    um_arg_t args[2] = {{.region = op->region + 1, .region_offset_bytes = op->at},
-                        {.slot = 1, .region = op->other + 1, .region_offset_bytes = op->at}};
-    uint64_t pages = op->bytes / UM_PAGE_BYTES;
-    bool gather = op->what == GATHER;
+    um_arg_t args[2] = {{.region = job->region + 1, .region_offset_bytes = job->at},
+                        {.slot = 1, .region = job->other + 1, .region_offset_bytes = job->at}};
+    uint64_t pages = job->bytes / UM_PAGE_BYTES;
+    bool gather = job->what == UM_JOB_GATHER;
     um_status_t status;
 
     event.u.launch = (um_ev_launch_t){.correlation = ++maker->correlation,
-                                      .kernel = op->what + 1,
-                                      .stream = STREAM + op->stream,
+                                      .kernel = job->what + 1,
+                                      .stream = STREAM + job->stream,
                                       .grid = {gather ? (uint32_t)(pages / 100)
-                                                      : (uint32_t)((op->bytes / 4 + 255) / 256),
+                                                      : (uint32_t)((job->bytes / 4 + 255) / 256),
                                                1, 1},
                                       .block = {gather ? 32 : 256, 1, 1},
-                                      .n_args = kernels[op->what].writes_other ? 2 : 1,
+                                      .n_args = kernels[job->what].writes_other ? 2 : 1,
                                       .args = args};
-    status = put(maker, event, 0, op->ns);
+    status = put(maker, event, 0, job->ns);
     for (uint64_t i = 0; gather && status == UM_OK && i < pages / 100; i++)
-        status = touch(maker, op->region, op->at + gather_page(i, pages) * UM_PAGE_BYTES,
+        status = touch(maker, job->region, job->at + gather_page(i, pages) * UM_PAGE_BYTES,
                        UM_PAGE_BYTES, UM_ACCESS_READ, false);
     if (gather || status != UM_OK)
         return status;
-    if (kernels[op->what].reads)
-        status = touch(maker, op->region, op->at, op->bytes, UM_ACCESS_READ, false);
-    if (status == UM_OK && kernels[op->what].writes)
-        status =
-            touch(maker, op->region, op->at, op->bytes, UM_ACCESS_WRITE, kernels[op->what].reads);
-    if (status == UM_OK && kernels[op->what].writes_other)
-        status = touch(maker, op->other, op->at, op->bytes, UM_ACCESS_WRITE, true);
+    if (kernels[job->what].reads)
+        status = touch(maker, job->region, job->at, job->bytes, UM_ACCESS_READ, false);
+    if (status == UM_OK && kernels[job->what].writes)
+        status = touch(maker, job->region, job->at, job->bytes, UM_ACCESS_WRITE,
+                       kernels[job->what].reads);
+    if (status == UM_OK && kernels[job->what].writes_other)
+        status = touch(maker, job->other, job->at, job->bytes, UM_ACCESS_WRITE, true);
     return status;
 }
 
-static um_status_t host(maker_t *maker, const um_op_t *op)
+static um_status_t host(maker_t *maker, const um_job_t *job)
 {
-    um_access_kind_t kind = op->what ? UM_ACCESS_WRITE : UM_ACCESS_READ;
-    um_status_t status = um_workload_builder_step(maker->builder, NULL, op->ns, 0);
+    um_access_kind_t kind = job->what ? UM_ACCESS_WRITE : UM_ACCESS_READ;
+    um_status_t status = um_workload_builder_step(maker->builder, NULL, job->ns, 0);
 
-    if (op->step <= UM_PAGE_BYTES)
-        return status == UM_OK ? touch(maker, op->region, op->at, op->bytes, kind, false) : status;
-    for (uint64_t at = 0; status == UM_OK && at < op->bytes; at += op->step)
-        status = touch(maker, op->region, (op->at + at) & ~(uint64_t)(UM_PAGE_BYTES - 1),
+    if (job->step <= UM_PAGE_BYTES)
+        return status == UM_OK ? touch(maker, job->region, job->at, job->bytes, kind, false)
+                               : status;
+    for (uint64_t at = 0; status == UM_OK && at < job->bytes; at += job->step)
+        status = touch(maker, job->region, (job->at + at) & ~(uint64_t)(UM_PAGE_BYTES - 1),
                        UM_PAGE_BYTES, kind, false);
     return status;
 }
@@ -227,40 +229,40 @@ static um_status_t wait(maker_t *maker)
     return put(maker, event, 0, 0);
 }
 
-static um_status_t carry_out(maker_t *maker, const um_op_list_t *list)
+static um_status_t carry_out(maker_t *maker, const um_job_list_t *list)
 {
     um_status_t status = UM_OK;
 
     for (size_t i = 0; status == UM_OK && i < list->n; i++) {
-        const um_op_t *op = &list->ops[i];
-        switch ((um_op_kind_t)op->kind) {
-        case UM_OP_HOST:
-            status = host(maker, op);
+        const um_job_t *job = &list->jobs[i];
+        switch ((um_job_kind_t)job->kind) {
+        case UM_JOB_HOST:
+            status = host(maker, job);
             break;
-        case UM_OP_KERNEL:
-            status = launch(maker, op);
+        case UM_JOB_KERNEL:
+            status = launch(maker, job);
             break;
-        case UM_OP_PREFETCH:
-            status = prefetch(maker, op, op->step, op->device);
+        case UM_JOB_PREFETCH:
+            status = prefetch(maker, job, job->step, job->device);
             break;
-        case UM_OP_ADVISE:
-            status =
-                hint(maker, op, advice_kinds[op->what], op->device, op->at, op->bytes, MAIN_TID, 0);
+        case UM_JOB_ADVISE:
+            status = hint(maker, job, advice_kinds[job->what], job->device, job->at, job->bytes,
+                          MAIN_TID, 0);
             break;
-        case UM_OP_SYNC:
+        case UM_JOB_SYNC:
             status = wait(maker);
             break;
         }
         /* after the step that it races with: steps start in the order of the list */
-        if (status == UM_OK && op->race)
-            status = prefetch(maker, op, maker->program->piece_bytes,
-                              op->kind == UM_OP_HOST ? UM_DEVICE_HOST : 0);
+        if (status == UM_OK && job->race)
+            status = prefetch(maker, job, maker->program->piece_bytes,
+                              job->kind == UM_JOB_HOST ? UM_DEVICE_HOST : 0);
     }
     return status;
 }
 
-um_status_t um_op_workload(const um_op_program_t *program, uint32_t warm, uint32_t rounds,
-                           um_workload_t **out, char *error, size_t error_bytes)
+um_status_t um_job_workload(const um_job_program_t *program, uint32_t warm, uint32_t rounds,
+                            um_workload_t **out, char *error, size_t error_bytes)
 {
     maker_t maker = {.program = program};
     um_workload_t *workload;
