@@ -11,3 +11,7 @@ libumtool_la_SOURCES += %D%/jobs.c %D%/jobs.h %D%/calibrate.c %D%/calibrate.h
 if !UM_WITH_CUDA
 libumtool_la_SOURCES += %D%/calibrate_none.c
 endif
+# the driver's rules
+libumtool_la_SOURCES += %D%/uvm_set.h %D%/uvm_state.h %D%/uvm.c %D%/uvm_block.c \
+	%D%/uvm_memory.c %D%/uvm_tree.c %D%/uvm_thrash.c %D%/uvm_fault.c %D%/uvm_advice.c \
+	%D%/uvm_check.c

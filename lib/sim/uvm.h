@@ -37,7 +37,8 @@ void um_uvm_params_default(um_uvm_params_t *out); /* FIELD.md's */
 typedef struct um_uvm_config {
     uint32_t n_gpus;                          /* 1..UM_UVM_GPUS_MAX */
     uint64_t capacity_bytes[UM_UVM_GPUS_MAX]; /* for managed memory; at least one block */
-    bool peers; /* GPUs reach each other directly; else through the host */
+    bool peers;    /* GPUs reach each other directly; else through the host */
+    bool coherent; /* the CPU can map a GPU's memory (C2C) */
     um_uvm_params_t params;
     /* Told of every run of pages that moves, is mapped remotely, thrashes: as events without time
      * (MIGRATE, REMOTE_MAP, THRASH, THROTTLE, GPU_FAULT, CPU_FAULT). May be NULL. */
@@ -62,7 +63,9 @@ typedef struct um_uvm_work {
     uint64_t remote_read_bytes, remote_written_bytes; /* accesses that went over the link */
     uint32_t evicted_blocks;
     uint64_t evicted_bytes, discarded_bytes;
-    uint32_t duplicated_blocks, collapsed_blocks; /* ReadMostly */
+    uint32_t duplicated_blocks, collapsed_blocks; /* ReadMostly, by visit */
+    uint64_t collapsed_bytes; /* pages that a write to ReadMostly took from the other copies */
+    uint64_t wasted_bytes;    /* left (moved, evicted, discarded) after a prefetch, never touched */
     uint32_t throttles; /* the touch has to be tried again after `nap_ns` */
     uint64_t nap_ns;
     uint32_t pins;
@@ -83,12 +86,23 @@ um_status_t um_uvm_release(um_uvm_t *uvm, uint32_t region);
  */
 um_status_t um_uvm_touch(um_uvm_t *uvm, int32_t processor, uint64_t addr, uint64_t bytes,
                          um_access_kind_t kind, uint64_t now_ns, um_uvm_work_t *work);
+/*
+ * The same for any pages of one block: `pages` has a bit for each 4 KiB page of the 2 MiB window that
+ * `addr` lies in. Those that fault are one visit of the fault handler: this is what a batch holds of
+ * one block (a GPU's faults come scattered: measured, 30 pages of a block in a batch). A CPU faults
+ * page by page in address order whatever it is called with.
+ */
+#define UM_UVM_PAGE_WORDS 8
+um_status_t um_uvm_touch_pages(um_uvm_t *uvm, int32_t processor, uint64_t addr,
+                               const uint64_t pages[UM_UVM_PAGE_WORDS], um_access_kind_t kind,
+                               uint64_t now_ns, um_uvm_work_t *work);
 /* Whether such a touch would need the driver at all; changes nothing. */
 bool um_uvm_would_fault(const um_uvm_t *uvm, int32_t processor, uint64_t addr, uint64_t bytes,
                         um_access_kind_t kind);
 
-/* cudaMemPrefetchAsync and cudaMemAdvise, whole blocks and parts, any range inside one region.
- * `fits` false = the prefetch stopped at the capacity of the device (eviction is allowed). */
+/* cudaMemPrefetchAsync and cudaMemAdvise, whole blocks and parts, any range inside one region. A
+ * prefetch evicts to make room, in the end its own first blocks. Advice is kept by block: it takes
+ * where it covers at least half of a block's pages. UM_ERR_INVALID as for um_uvm_touch. */
 um_status_t um_uvm_prefetch(um_uvm_t *uvm, int32_t processor, uint64_t addr, uint64_t bytes,
                             uint64_t now_ns, um_uvm_work_t *work);
 um_status_t um_uvm_advise(um_uvm_t *uvm, um_hint_kind_t advice, int32_t processor, uint64_t addr,

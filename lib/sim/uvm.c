@@ -1,0 +1,399 @@
+/* The driver model's life: parameters, regions that come and go, and questions about where pages are. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/uvm_state.h"
+
+/* ---- parameters ---- */
+
+void um_uvm_params_default(um_uvm_params_t *out)
+{
+    *out = (um_uvm_params_t){
+        .uvm_perf_prefetch_enable = 1,
+        .uvm_perf_prefetch_threshold = 51,
+        .uvm_perf_prefetch_min_faults = 1,
+        .uvm_perf_fault_batch_count = 256,
+        .uvm_perf_thrashing_enable = 1,
+        .uvm_perf_thrashing_threshold = 3,
+        .uvm_perf_thrashing_pin_threshold = 10,
+        .uvm_perf_thrashing_lapse_usec = 500,
+        .uvm_perf_thrashing_nap = 1,
+        .uvm_perf_thrashing_epoch = 2000,
+        .uvm_perf_thrashing_pin = 300,
+        .uvm_perf_thrashing_max_resets = 4,
+    };
+}
+
+static bool params_fit(const um_uvm_params_t *params)
+{
+    return params->uvm_perf_prefetch_enable <= 1 && params->uvm_perf_thrashing_enable <= 1 &&
+           params->uvm_perf_prefetch_threshold >= 1 && params->uvm_perf_prefetch_threshold <= 100 &&
+           params->uvm_perf_fault_batch_count >= 1 && params->uvm_perf_thrashing_threshold >= 1 &&
+           params->uvm_perf_thrashing_threshold <= UINT8_MAX &&
+           params->uvm_perf_thrashing_pin_threshold >= 1 &&
+           params->uvm_perf_thrashing_pin_threshold <= UINT8_MAX &&
+           params->uvm_perf_thrashing_max_resets <= UINT8_MAX;
+}
+
+/* ---- life ---- */
+
+um_status_t um_uvm_new(const um_uvm_config_t *config, um_uvm_t **out)
+{
+    um_uvm_t *uvm;
+
+    if (!config->n_gpus || config->n_gpus > UM_UVM_GPUS_MAX || !params_fit(&config->params))
+        return UM_ERR_INVALID;
+    for (uint32_t gpu = 0; gpu < config->n_gpus; gpu++)
+        if (config->capacity_bytes[gpu] < UM_BLOCK_BYTES)
+            return UM_ERR_INVALID;
+    uvm = calloc(1, sizeof(*uvm));
+    if (!uvm)
+        return UM_ERR_NO_MEMORY;
+    uvm->config = *config;
+    uvm->n_processors = config->n_gpus + 1;
+    uvm->lapse_ns = config->params.uvm_perf_thrashing_lapse_usec * 1000;
+    for (uint32_t gpu = 0; gpu < config->n_gpus; gpu++)
+        uvm->gpu[gpu + 1].capacity = config->capacity_bytes[gpu];
+    *out = uvm;
+    return UM_OK;
+}
+
+/* The block's memory and notes go with it. */
+static void forget_block(um_uvm_t *uvm, um_region_t *region, uint32_t index)
+{
+    um_block_t *block = &region->blocks[index];
+    um_run_t run = um_region_block_run(region, index);
+
+    for (uint32_t p = 0; p < uvm->n_processors; p++) {
+        uint32_t n = block->pages                    ? um_set_count(&block->pages->of[p].resident)
+                     : (block->resident & UM_BIT(p)) ? run.end - run.first
+                                                     : 0;
+
+        uvm->resident_bytes[p] -= (uint64_t)n * UM_PAGE_BYTES;
+    }
+    while (block->chunks)
+        um_chunk_free(uvm, block->chunks);
+    um_thrash_reset(block);
+    um_block_drop_sets(uvm, block);
+}
+
+static void free_region(um_uvm_t *uvm, um_region_t *region)
+{
+    for (uint32_t i = 0; i < region->n_blocks; i++)
+        forget_block(uvm, region, i);
+    free(region->blocks);
+    free(region);
+}
+
+void um_uvm_free(um_uvm_t *uvm)
+{
+    if (!uvm)
+        return;
+    for (size_t i = 0; i < uvm->n_regions; i++)
+        free_region(uvm, uvm->by_addr[i]);
+    while (uvm->free_pages) {
+        um_pages_t *pages = uvm->free_pages;
+
+        uvm->free_pages = pages->next_free;
+        free(pages);
+    }
+    while (uvm->free_chunks) {
+        um_chunk_t *chunk = uvm->free_chunks;
+
+        uvm->free_chunks = chunk->next;
+        free(chunk);
+    }
+    free(uvm->by_addr);
+    free(uvm->by_id);
+    free(uvm);
+}
+
+void um_uvm_work_add(um_uvm_work_t *sum, const um_uvm_work_t *part)
+{
+    sum->gpu_faults += part->gpu_faults;
+    sum->cpu_faults += part->cpu_faults;
+    sum->batches_blocks += part->batches_blocks;
+    for (int i = 0; i < UM_UVM_SIZES; i++) {
+        sum->transfers_to_device[i] += part->transfers_to_device[i];
+        sum->transfers_to_host[i] += part->transfers_to_host[i];
+        sum->transfers_peer[i] += part->transfers_peer[i];
+    }
+    sum->bytes_to_device += part->bytes_to_device;
+    sum->bytes_to_host += part->bytes_to_host;
+    sum->bytes_peer += part->bytes_peer;
+    sum->prefetched_bytes += part->prefetched_bytes;
+    sum->populated_device_bytes += part->populated_device_bytes;
+    sum->populated_host_bytes += part->populated_host_bytes;
+    sum->unmapped_host_bytes += part->unmapped_host_bytes;
+    sum->unmapped_device_bytes += part->unmapped_device_bytes;
+    sum->mapped_remote_bytes += part->mapped_remote_bytes;
+    sum->remote_read_bytes += part->remote_read_bytes;
+    sum->remote_written_bytes += part->remote_written_bytes;
+    sum->evicted_blocks += part->evicted_blocks;
+    sum->evicted_bytes += part->evicted_bytes;
+    sum->discarded_bytes += part->discarded_bytes;
+    sum->duplicated_blocks += part->duplicated_blocks;
+    sum->collapsed_blocks += part->collapsed_blocks;
+    sum->collapsed_bytes += part->collapsed_bytes;
+    sum->wasted_bytes += part->wasted_bytes;
+    sum->throttles += part->throttles;
+    sum->nap_ns += part->nap_ns;
+    sum->pins += part->pins;
+}
+
+/* ---- regions ---- */
+
+/* Index of the first live region whose address is over `addr`. */
+static size_t after_addr(const um_uvm_t *uvm, uint64_t addr)
+{
+    size_t low = 0, high = uvm->n_regions;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (uvm->by_addr[middle]->addr <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Index of the first live region whose id is not under `id`. */
+static size_t from_id(const um_uvm_t *uvm, uint32_t id)
+{
+    size_t low = 0, high = uvm->n_regions;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (uvm->by_id[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool room_for_one(um_uvm_t *uvm)
+{
+    size_t capacity = uvm->regions_capacity ? uvm->regions_capacity * 2 : 64;
+    um_region_t **grown;
+
+    if (uvm->n_regions < uvm->regions_capacity)
+        return true;
+    if (!(grown = realloc(uvm->by_addr, capacity * sizeof(um_region_t *))))
+        return false;
+    uvm->by_addr = grown;
+    if (!(grown = realloc(uvm->by_id, capacity * sizeof(um_region_t *))))
+        return false;
+    uvm->by_id = grown;
+    uvm->regions_capacity = capacity;
+    return true;
+}
+
+static void insert(um_region_t **array, size_t n, size_t at, um_region_t *region)
+{
+    memmove(&array[at + 1], &array[at], (n - at) * sizeof(um_region_t *));
+    array[at] = region;
+}
+
+static void take_out(um_region_t **array, size_t n, size_t at)
+{
+    memmove(&array[at], &array[at + 1], (n - at - 1) * sizeof(um_region_t *));
+}
+
+um_status_t um_uvm_alloc(um_uvm_t *uvm, uint32_t id, uint64_t addr, uint64_t bytes)
+{
+    uint64_t first = addr / UM_PAGE_BYTES * UM_PAGE_BYTES, end, base, n_blocks;
+    size_t at_addr, at_id;
+    um_region_t *region;
+
+    if (!id || !bytes || bytes > UINT64_MAX - addr - UM_BLOCK_BYTES)
+        return UM_ERR_INVALID;
+    end = (addr + bytes + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES * UM_PAGE_BYTES;
+    at_addr = after_addr(uvm, first);
+    at_id = from_id(uvm, id);
+    if ((at_addr && uvm->by_addr[at_addr - 1]->end > first) ||
+        (at_addr < uvm->n_regions && uvm->by_addr[at_addr]->addr < end) ||
+        (at_id < uvm->n_regions && uvm->by_id[at_id]->id == id))
+        return UM_ERR_INVALID;
+    base = first / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    n_blocks = (end - base + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES;
+    if (n_blocks > UINT32_MAX)
+        return UM_ERR_INVALID;
+    if (!room_for_one(uvm) || !(region = calloc(1, sizeof(*region))))
+        return UM_ERR_NO_MEMORY;
+    region->blocks = calloc(n_blocks, sizeof(um_block_t));
+    if (!region->blocks) {
+        free(region);
+        return UM_ERR_NO_MEMORY;
+    }
+    region->id = id;
+    region->n_blocks = (uint32_t)n_blocks;
+    region->addr = first;
+    region->end = end;
+    region->base = base;
+    insert(uvm->by_addr, uvm->n_regions, at_addr, region);
+    insert(uvm->by_id, uvm->n_regions, at_id, region);
+    uvm->n_regions++;
+    return UM_OK;
+}
+
+um_status_t um_uvm_release(um_uvm_t *uvm, uint32_t id)
+{
+    size_t at_id = from_id(uvm, id);
+    um_region_t *region;
+
+    if (at_id == uvm->n_regions || uvm->by_id[at_id]->id != id)
+        return UM_ERR_INVALID;
+    region = uvm->by_id[at_id];
+    take_out(uvm->by_addr, uvm->n_regions, after_addr(uvm, region->addr) - 1);
+    take_out(uvm->by_id, uvm->n_regions, at_id);
+    uvm->n_regions--;
+    uvm->last = NULL;
+    free_region(uvm, region);
+    return UM_OK;
+}
+
+/* ---- where pages are ---- */
+
+/* An extent that is being put together; written out when the next one differs. */
+typedef struct um_extents {
+    um_extent_t *out;
+    size_t n, max;
+    um_extent_t open;
+} um_extents_t;
+
+static void flush(um_extents_t *extents)
+{
+    if (!extents->open.bytes)
+        return;
+    if (extents->n < extents->max)
+        extents->out[extents->n] = extents->open;
+    extents->n++;
+    extents->open.bytes = 0;
+}
+
+static void extend(um_extents_t *extents, uint64_t addr, uint64_t bytes, um_extent_t like)
+{
+    um_extent_t *open = &extents->open;
+
+    if (open->bytes && open->addr + open->bytes == addr && open->where == like.where &&
+        open->device == like.device) {
+        open->bytes += bytes;
+        return;
+    }
+    flush(extents);
+    *open = (um_extent_t){addr, bytes, like.where, like.device};
+}
+
+static um_extent_t whereabouts(uint16_t resident)
+{
+    um_extent_t out = {.where = UM_WHERE_UNTOUCHED, .device = UM_DEVICE_NONE};
+
+    if (resident == UM_BIT(UM_CPU)) {
+        out.where = UM_WHERE_HOST;
+        out.device = UM_DEVICE_HOST;
+    } else if (resident) {
+        out.where = resident & (resident - 1) ? UM_WHERE_BOTH : UM_WHERE_DEVICE;
+        out.device = um_device_of((uint32_t)__builtin_ctz(resident & ~UM_BIT(UM_CPU)));
+    }
+    return out;
+}
+
+/* Processors of which sets[p * 3] has the page; the end of the run that is alike in *end. */
+static uint16_t alike(const um_uvm_t *uvm, const um_set_t *sets, uint32_t page, uint32_t *end)
+{
+    uint16_t mask = 0;
+
+    for (uint32_t p = 0; p < uvm->n_processors; p++) {
+        const um_set_t *set = &sets[p * 3];
+        um_run_t run = {0, page};
+
+        if (um_set_next_run(set, &run) && run.first == page)
+            mask |= UM_BIT(p);
+        else
+            run.end = run.first;
+        if (run.end < *end)
+            *end = run.end;
+    }
+    return mask;
+}
+
+typedef enum um_question { UM_RESIDENT, UM_HOST_MAPPED } um_question_t;
+
+static void ask_block(const um_uvm_t *uvm, const um_region_t *region, uint32_t index, um_run_t run,
+                      um_question_t question, um_extents_t *extents)
+{
+    const um_block_t *block = &region->blocks[index];
+    uint64_t window = um_region_block_addr(region, index);
+
+    while (run.first < run.end) {
+        uint32_t end = run.end;
+        uint16_t mask;
+
+        if (question == UM_RESIDENT)
+            mask = block->pages ? alike(uvm, &block->pages->of[0].resident, run.first, &end)
+                                : block->resident;
+        else
+            mask = (block->pages ? alike(uvm, &block->pages->of[0].mapped, run.first, &end)
+                                 : block->mapped) &
+                   UM_BIT(UM_CPU);
+        if (question == UM_RESIDENT || mask)
+            extend(extents, window + (uint64_t)run.first * UM_PAGE_BYTES,
+                   (uint64_t)(end - run.first) * UM_PAGE_BYTES, whereabouts(mask));
+        run.first = end;
+    }
+}
+
+static size_t ask(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes, um_question_t question,
+                  um_extent_t *out, size_t max)
+{
+    um_region_t *region = um_uvm_region_at(uvm, addr, bytes);
+    um_extents_t extents = {.out = out, .max = max};
+    uint64_t end = addr + bytes;
+
+    if (!region)
+        return 0;
+    while (addr < end) {
+        uint32_t index = (uint32_t)((addr - region->base) / UM_BLOCK_BYTES);
+        uint64_t window = um_region_block_addr(region, index);
+        uint64_t stop = window + UM_BLOCK_BYTES < end ? window + UM_BLOCK_BYTES : end;
+        um_run_t run = {(uint32_t)((addr - window) / UM_PAGE_BYTES),
+                        (uint32_t)((stop - window + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES)};
+
+        ask_block(uvm, region, index, run, question, &extents);
+        addr = stop;
+    }
+    flush(&extents);
+    return extents.n;
+}
+
+size_t um_uvm_extents(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes, um_extent_t *out,
+                      size_t max)
+{
+    return ask(uvm, addr, bytes, UM_RESIDENT, out, max);
+}
+
+size_t um_uvm_host_mapped(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes, um_extent_t *out,
+                          size_t max)
+{
+    return ask(uvm, addr, bytes, UM_HOST_MAPPED, out, max);
+}
+
+uint64_t um_uvm_resident_bytes(const um_uvm_t *uvm, int32_t device)
+{
+    uint32_t processor;
+
+    return um_processor_of(uvm, device, &processor) ? uvm->resident_bytes[processor] : 0;
+}
+
+uint64_t um_uvm_free_bytes(const um_uvm_t *uvm, int32_t device)
+{
+    uint32_t processor;
+
+    if (!um_processor_of(uvm, device, &processor) || processor == UM_CPU)
+        return 0;
+    return uvm->gpu[processor].capacity - uvm->gpu[processor].allocated;
+}
