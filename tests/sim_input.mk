@@ -1,1 +1,5 @@
-# sim input: tests.
+# workloads and generators
+sim_input_ldadd = libumtool.la $(LDADD) $(SQLITE_LIBS) $(JANSSON_LIBS)
+check_PROGRAMS += tests/unit/sim_workload
+tests_unit_sim_workload_SOURCES = tests/unit/sim_workload.c
+tests_unit_sim_workload_LDADD = $(sim_input_ldadd)

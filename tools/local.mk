@@ -7,6 +7,7 @@ umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %
 umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
 umrt_SOURCES += %D%/dump.c
 umrt_SOURCES += %D%/import.c %D%/report.c
+umrt_SOURCES += %D%/gen.c
 
 umrt_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DUM_LIBDIR=\"$(libdir)\" \
 	-DUM_LIBDIR_BESIDE=\"../$(notdir $(libdir))\"

@@ -19,6 +19,7 @@ static const um_cmd_t commands[] = {
      um_cmd_record},
     {"report", "say what managed memory cost a program, and what to do about it", um_cmd_report},
     {"import", "turn a trace of nvprof or Nsight Systems into one of umrt", um_cmd_import},
+    {"gen", "write a trace of a made-up program whose every access is known", um_cmd_gen},
     {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},
     {"dump", "the events of a trace as text, for scripts", um_cmd_dump},
     {"help", "say what a subcommand does: umrt help SUBCOMMAND", cmd_help},

@@ -15,3 +15,7 @@ endif
 libumtool_la_SOURCES += %D%/uvm_set.h %D%/uvm_state.h %D%/uvm.c %D%/uvm_block.c \
 	%D%/uvm_memory.c %D%/uvm_tree.c %D%/uvm_thrash.c %D%/uvm_fault.c %D%/uvm_advice.c \
 	%D%/uvm_check.c
+# a workload: put together, loaded, generated
+libumtool_la_SOURCES += %D%/workload.c %D%/workload_build.h %D%/workload_ids.c %D%/workload_ids.h \
+	%D%/workload_load.c %D%/workload_load.h
+libumtool_la_SOURCES += %D%/gen.c %D%/gen.h %D%/gen_program.c %D%/gen_program.h %D%/gen_patterns.c

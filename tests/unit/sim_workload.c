@@ -1,0 +1,172 @@
+/* A workload is what was put in, checked. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "sim/gen.h"
+#include "sim/workload.h"
+
+#define BASE UINT64_C(0x100000000000)
+
+typedef struct made {
+    um_workload_builder_t *builder;
+    uint64_t time_ns;
+} made_t;
+
+static um_status_t put(made_t *m, um_event_t event)
+{
+    event.time_ns = ++m->time_ns;
+    return um_workload_builder_step(m->builder, &event, 0, 0);
+}
+
+static um_status_t region(made_t *m, uint32_t id, uint64_t addr, uint64_t bytes)
+{
+    um_event_t e = {.type = UM_EV_REGION_ALLOC};
+
+    e.u.region_alloc = (um_ev_region_alloc_t){.region = id,
+                                              .family = UM_FAMILY_MANAGED,
+                                              .addr = addr,
+                                              .bytes = bytes};
+    return put(m, e);
+}
+
+static um_status_t gone(made_t *m, uint32_t id)
+{
+    um_event_t e = {.type = UM_EV_REGION_FREE};
+
+    e.u.region_free.region = id;
+    return put(m, e);
+}
+
+static um_status_t launch(made_t *m, uint32_t arg)
+{
+    um_event_t e = {.type = UM_EV_LAUNCH};
+    um_arg_t a = {.region = arg};
+
+    e.u.launch =
+        (um_ev_launch_t){.correlation = (uint32_t)m->time_ns, .n_args = arg != 0, .args = &a};
+    return put(m, e);
+}
+
+static um_status_t touch(made_t *m, uint32_t id, uint64_t addr, uint64_t bytes, int beside)
+{
+    um_touch_t t = {addr, bytes, id, UM_ACCESS_READ, (uint8_t)beside};
+
+    return um_workload_builder_touch(m->builder, &t);
+}
+
+static made_t begin(void)
+{
+    made_t m = {0};
+
+    cr_assert_eq(um_workload_builder_new(UM_WORKLOAD_GENERATED, "made", &m.builder), UM_OK);
+    return m;
+}
+
+static void refused(made_t *m, const char *why)
+{
+    um_workload_t *w = NULL;
+    char error[512] = "";
+
+    cr_assert_eq(um_workload_builder_finish(m->builder, &w, error, sizeof error), UM_ERR_INVALID);
+    cr_expect_null(w);
+    cr_expect_not_null(strstr(error, why), "'%s' does not say '%s'", error, why);
+    cr_expect_null(strchr(error, '\n'));
+    cr_expect_eq(strncmp(error, "made: ", 6), 0);
+}
+
+Test(workload, keeps_steps_and_touches)
+{
+    made_t m = begin();
+    um_workload_t *w;
+
+    region(&m, 1, BASE, 1 << 20);
+    launch(&m, 1);
+    touch(&m, 1, BASE, 4096, 0);
+    touch(&m, 1, BASE + 8192, 4096, 0);
+    um_workload_builder_step(m.builder, NULL, 7, 0);
+    touch(&m, 1, BASE, 100, 0);
+    cr_assert_eq(um_workload_builder_finish(m.builder, &w, NULL, 0), UM_OK);
+    cr_expect_eq(w->n_steps, 3);
+    cr_expect_eq(w->n_launches, 1);
+    cr_expect_eq(w->n_touches, 3);
+    cr_expect_eq(w->touched_bytes, 8192, "the host's are not counted");
+    cr_expect_eq(w->managed_peak_bytes, 1 << 20);
+    cr_expect_eq(w->steps[1].event->u.launch.args[0].region, 1);
+    cr_expect_null(w->steps[2].event);
+    cr_expect_eq(w->steps[2].cpu_ns, 7);
+    cr_expect_eq(w->touches[w->steps[2].first_touch].bytes, 100);
+    um_workload_free(w);
+}
+
+Test(workload, merges_what_goes_on_but_not_what_is_side_by_side)
+{
+    made_t m = begin();
+    um_workload_t *w;
+
+    region(&m, 1, BASE, 1 << 20);
+    launch(&m, 1);
+    touch(&m, 1, BASE, 4096, 0);
+    touch(&m, 1, BASE + 4096, 4096, 0);
+    touch(&m, 1, BASE + 8192, 4096, 0); /* swept beside the next: stays alone */
+    touch(&m, 1, BASE + 65536, 4096, 1);
+    touch(&m, 1, BASE + 69632, 4096, 0);
+    cr_assert_eq(um_workload_builder_finish(m.builder, &w, NULL, 0), UM_OK);
+    cr_assert_eq(w->n_touches, 4);
+    cr_expect_eq(w->touches[0].bytes, 8192);
+    cr_expect_eq(w->touches[1].bytes, 4096);
+    cr_expect_eq(w->touches[2].beside, 1);
+    cr_expect_eq(w->touches[3].addr, BASE + 69632);
+    cr_expect_eq(w->touched_bytes, 5 * 4096);
+    um_workload_free(w);
+}
+
+Test(workload, without_launches_is_none)
+{
+    made_t m = begin();
+
+    region(&m, 1, BASE, 1 << 20);
+    refused(&m, "no launches");
+}
+
+Test(workload, refuses_a_free_of_what_is_not_alive)
+{
+    made_t m = begin();
+
+    region(&m, 1, BASE, 1 << 20);
+    launch(&m, 1);
+    cr_expect_eq(gone(&m, 1), UM_OK);
+    cr_expect_eq(gone(&m, 1), UM_ERR_INVALID);
+    refused(&m, "region_free at 4 ns: region 1 is not alive");
+}
+
+Test(workload, refuses_an_argument_in_a_dead_region)
+{
+    made_t m = begin();
+
+    region(&m, 1, BASE, 1 << 20);
+    gone(&m, 1);
+    launch(&m, 1);
+    refused(&m, "argument 0");
+}
+
+Test(workload, refuses_regions_over_each_other)
+{
+    made_t m = begin();
+
+    region(&m, 1, BASE, 1 << 20);
+    region(&m, 2, BASE + (2 << 20), 1 << 20);
+    cr_expect_eq(region(&m, 3, BASE + (1 << 20), 1 << 20), UM_OK, "just fits between");
+    region(&m, 4, BASE + (2 << 20) - 4096, 8192);
+    refused(&m, "region 4 lies over region 3");
+}
+
+Test(workload, refuses_accesses_outside_live_regions)
+{
+    made_t m = begin();
+
+    region(&m, 1, BASE, 1 << 20);
+    launch(&m, 1);
+    cr_expect_eq(touch(&m, 1, BASE + (1 << 20) - 4096, 4096, 0), UM_OK);
+    cr_expect_eq(touch(&m, 1, BASE + (1 << 20) - 4096, 8192, 0), UM_ERR_INVALID);
+    refused(&m, "not inside region 1");
+}
