@@ -488,6 +488,12 @@ typedef struct um_ev_residency {
     uint32_t sync; /* the sync it followed, 0 = none */
 } um_ev_residency_t;
 
+/*
+ * ACCESS: a range that was truly accessed, all of its pages. Of one launch, those with an equal time_ns
+ * are swept side by side, a later one comes after; the times need only order them. By the CPU (device
+ * HOST, correlation 0) it belongs to a host phase at that place of the thread's events, and time_ns is
+ * when its sweep was done. The fact workload.accesses says whether a trace has them all.
+ */
 typedef struct um_ev_access {
     uint64_t addr;
     uint64_t bytes;

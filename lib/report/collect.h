@@ -37,6 +37,7 @@ typedef enum um_tracing {
 typedef struct um_trace_stat {
     char *path;
     char *command, *host, *kernel, *rank, *driver, *cuda, *tool, *tracing_text, *tracing_evidence;
+    char *accesses;      /* the fact workload.accesses: "exact", "deep", NULL */
     char *device, *uuid; /* of the first GPU */
     uint32_t devices;
     uint32_t tracing; /* um_tracing_t */

@@ -50,6 +50,16 @@ static void say_counts(const um_trace_stat_t *t, char *line, size_t bytes)
     }
 }
 
+static bool is_generated(const um_trace_stat_t *t)
+{
+    return t->accesses && !strcmp(t->accesses, "exact");
+}
+
+static bool is_deep(const um_trace_stat_t *t)
+{
+    return t->accesses && !strcmp(t->accesses, "deep");
+}
+
 static void say_tracing(um_emitter_t *e, const um_trace_stat_t *t)
 {
     static const char *const meaning[] = {
@@ -61,7 +71,15 @@ static void say_tracing(um_emitter_t *e, const um_trace_stat_t *t)
     bool any = t->counts[UM_EV_GPU_FAULT] || t->counts[UM_EV_CPU_FAULT] || t->counts[UM_EV_MIGRATE];
     char line[600];
 
-    if (t->tracing != UM_TRACING_ON)
+    if (is_generated(t))
+        snprintf(line, sizeof(line),
+                 "none: a made-up program whose every access is known; umrt replay says what they "
+                 "would cost");
+    else if (is_deep(t))
+        snprintf(line, sizeof(line),
+                 "deep: before each launch its memory was pushed to the host, so faults and "
+                 "migrations are what it touches, not what it costs the program");
+    else if (t->tracing != UM_TRACING_ON)
         snprintf(line, sizeof(line), "%s%s%s", meaning[t->tracing], t->tracing_evidence ? ": " : "",
                  t->tracing_evidence ? t->tracing_evidence : "");
     else if (any)
@@ -377,7 +395,10 @@ static void um_section_next(um_emitter_t *e, const um_report_t *r, const um_find
     const char *program = t->command && strlen(t->command) < 4096 ? t->command : "PROGRAM";
     char command[4200];
 
-    if (t->tracing == UM_TRACING_OFF || t->tracing == UM_TRACING_UNKNOWN)
+    if (is_generated(t) || is_deep(t))
+        snprintf(command, sizeof(command), "umrt replay %s --policy all",
+                 strlen(t->path) < 4096 ? t->path : "FILE");
+    else if (t->tracing == UM_TRACING_OFF || t->tracing == UM_TRACING_UNKNOWN)
         snprintf(command, sizeof(command), "umrt record -- %s", program);
     else if (findings->found && !r->hinted)
         snprintf(command, sizeof(command), "umrt run -- %s", program);

@@ -47,6 +47,7 @@ void um_report_free(um_report_t *r)
                               t->device,
                               t->uuid,
                               t->tracing_evidence,
+                              t->accesses,
                               t->cuda};
 
         for (size_t k = 0; k < sizeof(text) / sizeof(text[0]); k++)
@@ -115,10 +116,11 @@ static void on_fact(um_report_t *r, const char *key, const char *value)
         const char *key;
         char **to;
     } wanted[] = {
-        {"process.command", &trace->command}, {"host.name", &trace->host},
-        {"host.kernel", &trace->kernel},      {"rank.world", &trace->rank},
-        {"driver.version", &trace->driver},   {"cuda.driver", &trace->cuda},
-        {"import.kind", &trace->tool},        {"um.tracing.evidence", &trace->tracing_evidence},
+        {"process.command", &trace->command},    {"host.name", &trace->host},
+        {"host.kernel", &trace->kernel},         {"rank.world", &trace->rank},
+        {"driver.version", &trace->driver},      {"cuda.driver", &trace->cuda},
+        {"import.kind", &trace->tool},           {"um.tracing.evidence", &trace->tracing_evidence},
+        {"workload.accesses", &trace->accesses},
     };
 
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {

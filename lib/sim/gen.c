@@ -77,16 +77,22 @@ um_status_t um_gen_file(const um_gen_pattern_t *pattern, const um_gen_options_t 
     char text[256], command[320];
     um_ev_fact_t facts[] = {{"umrt.version", version},
                             {"process.command", command},
+                            {"um.tracing", "off"},
+                            {"um.tracing.evidence",
+                             "a made-up program, of which only accesses are told"},
                             {"workload.accesses", "exact"},
                             {"workload.pattern", pattern->name},
                             {"workload.options", text}};
     writing_t w = {.status = UM_OK};
     um_status_t made, closed;
+    int n;
 
-    snprintf(text, sizeof text,
-             "--size=%" PRIu64 " --iterations=%" PRIu32 " --gpus=%" PRIu32 " --seed=%" PRIu64
-             " --compute=%.6g",
-             options->bytes, options->iterations, options->gpus, options->seed, options->compute);
+    n = snprintf(text, sizeof text, "--size=%" PRIu64 " --iterations=%" PRIu32 " --compute=%.6g",
+                 options->bytes, options->iterations, options->compute);
+    if (options->seed)
+        n += snprintf(text + n, sizeof text - (size_t)n, " --seed=%" PRIu64, options->seed);
+    if (options->gpus > 1)
+        snprintf(text + n, sizeof text - (size_t)n, " --gpus=%" PRIu32, options->gpus);
     snprintf(command, sizeof command, "umrt gen %s %s", pattern->name, text);
     w.status = um_trace_writer_open(path, facts, sizeof facts / sizeof facts[0], NULL, &w.writer);
     if (w.status != UM_OK)

@@ -137,14 +137,6 @@ void um_gen_release(um_gen_t *gen, uint32_t region)
     call(gen, &event);
 }
 
-void um_gen_release_all(um_gen_t *gen)
-{
-    um_gen_wait(gen);
-    for (uint32_t i = 1; i <= gen->n_regions; i++)
-        if (region_of(gen, i)->bytes > 0)
-            um_gen_release(gen, i);
-}
-
 /* Whole pages inside the region; false = nothing is left. */
 static bool range(um_gen_t *gen, um_ev_access_t *access)
 {
@@ -356,6 +348,14 @@ static void begin(um_gen_t *gen)
     }
 }
 
+static void end(um_gen_t *gen)
+{
+    um_gen_wait(gen);
+    for (uint32_t i = 1; i <= gen->n_regions; i++)
+        if (region_of(gen, i)->bytes > 0)
+            um_gen_release(gen, i);
+}
+
 um_status_t um_gen_run(const um_gen_options_t *options, void (*run)(um_gen_t *gen), um_event_fn fn,
                        void *ctx)
 {
@@ -372,6 +372,7 @@ um_status_t um_gen_run(const um_gen_options_t *options, void (*run)(um_gen_t *ge
     gen->addr = FIRST_ADDR;
     begin(gen);
     run(gen);
+    end(gen);
     status = gen->status;
     free(gen->regions);
     free(gen->accesses);

@@ -16,7 +16,7 @@ typedef enum um_gen_order { UM_GEN_AFTER = 0, UM_GEN_BESIDE = 1 } um_gen_order_t
 
 typedef struct um_gen um_gen_t;
 
-/* Runs a program from its first event to its last; options complete. UM_ERR_NO_MEMORY. */
+/* Runs a program from its first event to its last, and frees what it has left; options complete. UM_ERR_NO_MEMORY. */
 um_status_t um_gen_run(const um_gen_options_t *options, void (*run)(um_gen_t *gen), um_event_fn fn,
                        void *ctx);
 
@@ -30,7 +30,6 @@ double um_gen_uniform(um_gen_t *gen); /* in (0, 1] */
 /* A managed region; label may be NULL. Returns its id. */
 uint32_t um_gen_region(um_gen_t *gen, const char *label, uint64_t bytes);
 void um_gen_release(um_gen_t *gen, uint32_t region);
-void um_gen_release_all(um_gen_t *gen); /* waits for the GPU before */
 
 /* A kernel by its mangled name; a letter a parameter: c pointer to const, p pointer, v 8 bytes, i 4
  * bytes. Returns its id. */
