@@ -10,9 +10,10 @@
 #include "workload_build.h"
 #include "workload_ids.h"
 
-#define CHUNK_BYTES ((size_t)256 << 10)
-#define GPUS_MAX    8
-#define NOT_FREED   UINT64_MAX
+#define CHUNK_BYTES  ((size_t)256 << 10)
+#define GPUS_MAX     8
+#define NOT_FREED    UINT64_MAX
+#define REGIONS_BACK 4096 /* looked at for a record that names none */
 
 /* Copies of events and of what they point to live in chunks, which never move. */
 typedef struct chunk {
@@ -314,16 +315,50 @@ static um_status_t launch(um_workload_builder_t *builder, const um_event_t *even
     return UM_ERR_BUSY;
 }
 
-bool um_workload_builder_live(const um_workload_builder_t *builder, uint32_t region, uint64_t addr,
-                              uint64_t bytes)
+static uint64_t end_of(const region_t *r) /* of its last page */
 {
-    const region_t *r = find(builder, region);
-    uint64_t end;
+    return (r->addr + r->bytes + UM_PAGE_BYTES - 1) & ~(uint64_t)(UM_PAGE_BYTES - 1);
+}
 
-    if (!r || !r->managed || r->gone != NOT_FREED || !bytes || addr + bytes < addr)
+static bool there(const region_t *r, size_t step, uint64_t addr, uint64_t end)
+{
+    return r->managed && r->born <= step && step < r->gone && addr < end_of(r) && r->addr < end;
+}
+
+/* Records come late: the region may be gone by now. */
+static const region_t *region_at(const um_workload_builder_t *builder, size_t step, uint64_t addr,
+                                 uint64_t end)
+{
+    size_t at = live_behind(builder, addr), n = builder->n_regions;
+
+    if (at < builder->n_live && there(&builder->regions[builder->live[at]], step, addr, end))
+        return &builder->regions[builder->live[at]];
+    for (size_t i = n; i > 0 && n - i < REGIONS_BACK; i--)
+        if (there(&builder->regions[i - 1], step, addr, end))
+            return &builder->regions[i - 1];
+    return NULL;
+}
+
+bool um_workload_builder_clip(const um_workload_builder_t *builder, size_t step, uint32_t *region,
+                              uint64_t *addr, uint64_t *bytes)
+{
+    const region_t *r = *region ? find(builder, *region) : NULL;
+    uint64_t from = *addr, end = *addr + *bytes;
+
+    if (end <= from)
         return false;
-    end = (r->addr + r->bytes + UM_PAGE_BYTES - 1) & ~(uint64_t)(UM_PAGE_BYTES - 1);
-    return addr >= r->addr && addr + bytes <= end;
+    if (!r || !there(r, step, from, end))
+        r = region_at(builder, step, from, end);
+    if (!r)
+        return false;
+    if (from < r->addr)
+        from = r->addr;
+    if (end > end_of(r))
+        end = end_of(r);
+    *region = r->id;
+    *addr = from;
+    *bytes = end - from;
+    return true;
 }
 
 /* ---- putting together -------------------------------------------------------------------------- */
@@ -394,7 +429,6 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
                                          const um_touch_t *touch)
 {
     const region_t *r;
-    uint64_t end;
 
     if (builder->status != UM_OK)
         return builder->status;
@@ -403,10 +437,9 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
         (builder->steps[step].event && builder->steps[step].event->type != UM_EV_LAUNCH))
         return fail(builder, UM_ERR_INVALID);
     r = find(builder, touch->region);
-    end = r ? (r->addr + r->bytes + UM_PAGE_BYTES - 1) & ~(uint64_t)(UM_PAGE_BYTES - 1) : 0;
     if (!r || !r->managed || r->born > step || r->gone <= step || !touch->bytes ||
         touch->addr < r->addr || touch->addr + touch->bytes < touch->addr ||
-        touch->addr + touch->bytes > end)
+        touch->addr + touch->bytes > end_of(r))
         return CONTRADICTION(builder, builder->steps[step].event,
                              "access to %" PRIu64 " bytes at %#" PRIx64
                              ", which is not inside region %" PRIu32 " while that lives",
@@ -440,11 +473,6 @@ size_t um_workload_builder_steps(const um_workload_builder_t *builder)
 um_step_t *um_workload_builder_at(um_workload_builder_t *builder, size_t step)
 {
     return &builder->steps[step];
-}
-
-void um_workload_builder_kind(um_workload_builder_t *builder, um_workload_kind_t kind)
-{
-    builder->owned->w.kind = (uint32_t)kind;
 }
 
 void um_workload_builder_skip(um_workload_builder_t *builder, uint64_t events)

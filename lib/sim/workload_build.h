@@ -14,10 +14,10 @@ um_step_t *um_workload_builder_at(um_workload_builder_t *builder, size_t step);
 /* As um_workload_builder_touch, for any step. Touches of one step stay in the order they come in. */
 um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t step,
                                          const um_touch_t *touch);
-/* Only the kind, number and address are looked up: is all of the range in that live managed region? */
-bool um_workload_builder_live(const um_workload_builder_t *builder, uint32_t region, uint64_t addr,
-                              uint64_t bytes);
-void um_workload_builder_kind(um_workload_builder_t *builder, um_workload_kind_t kind);
+/* Cuts a range to the managed region that it begins in, or that ends in it, and that is alive at that
+ * step; *region is a guess, 0 = none, and put right. False = there is no such region. */
+bool um_workload_builder_clip(const um_workload_builder_t *builder, size_t step, uint32_t *region,
+                              uint64_t *addr, uint64_t *bytes);
 void um_workload_builder_skip(um_workload_builder_t *builder, uint64_t events);
 /* From now on contradictions are left out and counted as skipped: the trace has holes. */
 void um_workload_builder_forgive(um_workload_builder_t *builder);

@@ -8,6 +8,7 @@
 
 #include "workload_build.h"
 #include "workload_ids.h"
+#include "workload_recorded.h"
 
 #define NO_STEP SIZE_MAX
 
@@ -27,7 +28,9 @@ typedef struct thread {
 struct um_workload_loader {
     um_workload_builder_t *builder;
     um_workload_kind_t kind;
-    um_status_t status; /* not the builder's: no memory here */
+    um_recorded_t *recorded; /* NULL: accesses are told */
+    uint32_t tid;            /* of the step before: faults of the CPU do not say theirs */
+    um_status_t status;      /* not the builder's: no memory here */
     launched_t *launches;
     size_t n_launches, launches_size;
     um_ids_t by_correlation; /* -> index of the launch */
@@ -44,8 +47,10 @@ um_status_t um_workload_loader_new(const char *name, um_workload_kind_t kind, bo
 {
     um_workload_loader_t *loader = calloc(1, sizeof *loader);
 
-    if (!loader || um_workload_builder_new(kind, name, &loader->builder) != UM_OK) {
-        free(loader);
+    if (!loader || um_workload_builder_new(kind, name, &loader->builder) != UM_OK ||
+        (kind != UM_WORKLOAD_GENERATED &&
+         um_recorded_new(loader->builder, kind == UM_WORKLOAD_DEEP, &loader->recorded) != UM_OK)) {
+        um_workload_loader_drop(loader);
         return UM_ERR_NO_MEMORY;
     }
     if (forgive)
@@ -100,6 +105,7 @@ static void step(um_workload_loader_t *loader, const um_event_t *event, uint64_t
 {
     um_workload_builder_step(loader->builder, event, own_work(loader, event, busy_ns), 0);
     loader->phase = NO_STEP;
+    loader->tid = event->tid;
 }
 
 static void launch(um_workload_loader_t *loader, const um_event_t *event)
@@ -126,6 +132,8 @@ static void launch(um_workload_loader_t *loader, const um_event_t *event)
         return;
     }
     loader->launches[loader->n_launches++] = (launched_t){.step = steps};
+    if (loader->recorded)
+        refuse(loader, um_recorded_launch(loader->recorded, event, steps));
 }
 
 static launched_t *launched(um_workload_loader_t *loader, uint32_t correlation)
@@ -176,10 +184,18 @@ static void executed(um_workload_loader_t *loader, const um_event_t *event)
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
+/* own_work for records that may not say whose. */
+static uint64_t stalled(um_workload_loader_t *loader, const um_event_t *event, uint64_t busy_ns)
+{
+    um_event_t by = {.time_ns = event->time_ns, .tid = event->tid ? event->tid : loader->tid};
+
+    return own_work(loader, &by, busy_ns);
+}
+
 /* The phase that an access of the host belongs to; its time is when the access is done. */
 static size_t phase(um_workload_loader_t *loader, const um_event_t *event)
 {
-    uint64_t worked = own_work(loader, event, 0);
+    uint64_t worked = stalled(loader, event, 0);
 
     if (loader->phase == NO_STEP) {
         loader->phase = um_workload_builder_steps(loader->builder);
@@ -217,14 +233,35 @@ static void access(um_workload_loader_t *loader, const um_event_t *event)
     touch.kind = (uint8_t)a->kind;
     touch.beside = *last_ns == event->time_ns;
     *last_ns = event->time_ns;
-    if (of != NO_STEP)
+    if (of == NO_STEP)
+        return;
+    if (loader->kind != UM_WORKLOAD_GENERATED &&
+        !um_workload_builder_clip(loader->builder, of, &touch.region, &touch.addr, &touch.bytes))
+        um_workload_builder_skip(loader->builder, 1);
+    else
         um_workload_builder_touch_at(loader->builder, of, &touch);
+}
+
+/* A fault of the CPU, or what moved because of it. */
+static void host_record(um_workload_loader_t *loader, const um_event_t *event)
+{
+    size_t of = um_recorded_is_host(event) ? phase(loader, event) : NO_STEP;
+    uint64_t stalled_ns = 0;
+
+    if (of == NO_STEP)
+        return;
+    refuse(loader, um_recorded_host(loader->recorded, event, of, &stalled_ns));
+    stalled(loader, event, stalled_ns);
 }
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
 void um_workload_loader_event(um_workload_loader_t *loader, const um_event_t *event)
 {
+    if (loader->recorded) {
+        refuse(loader, um_recorded_event(loader->recorded, event));
+        host_record(loader, event);
+    }
     switch (event->type) {
     case UM_EV_REGION_ALLOC:
     case UM_EV_REGION_FREE:
@@ -245,6 +282,8 @@ void um_workload_loader_event(um_workload_loader_t *loader, const um_event_t *ev
     case UM_EV_HINT:
         if (strcmp(event->u.hint.who, "app") == 0)
             step(loader, event, event->u.hint.duration_ns);
+        else if (strcmp(event->u.hint.who, "deep") == 0)
+            own_work(loader, event, event->u.hint.duration_ns); /* the recorder's, not its own */
         break;
     case UM_EV_COPY:
         transfer(loader, event, event->u.copy.correlation, event->u.copy.flags,
@@ -273,6 +312,7 @@ void um_workload_loader_drop(um_workload_loader_t *loader)
     if (!loader)
         return;
     um_workload_builder_drop(loader->builder);
+    um_recorded_free(loader->recorded);
     free(loader->launches);
     free(loader->threads);
     um_ids_free(&loader->by_correlation);
@@ -284,11 +324,14 @@ void um_workload_loader_drop(um_workload_loader_t *loader)
 um_status_t um_workload_loader_finish(um_workload_loader_t *loader, um_workload_t **out,
                                       char *error, size_t error_bytes)
 {
-    um_status_t status = loader->status;
+    um_status_t status;
 
-    for (size_t i = 0; i < loader->n_launches; i++)
+    if (loader->recorded)
+        refuse(loader, um_recorded_finish(loader->recorded));
+    for (size_t i = 0; !loader->recorded && i < loader->n_launches; i++)
         um_workload_builder_at(loader->builder, loader->launches[i].step)->compute_ns =
             loader->launches[i].busy_ns;
+    status = loader->status;
     if (status == UM_OK) {
         status = um_workload_builder_finish(loader->builder, out, error, error_bytes);
         loader->builder = NULL;
@@ -312,35 +355,51 @@ static um_workload_kind_t kind_of(const um_trace_reader_t *reader)
     return UM_WORKLOAD_RECORDED;
 }
 
-um_status_t um_workload_read(um_trace_reader_t *reader, const char *name, um_workload_t **out,
-                             bool *whole, char *error, size_t error_bytes)
+um_status_t um_workload_read(um_trace_reader_t *reader, const char *name, bool forgive,
+                             um_workload_t **out, um_trace_whole_t *whole, char *error,
+                             size_t error_bytes)
 {
     um_workload_loader_t *loader;
     const um_event_t *event;
-    um_status_t status = um_workload_loader_new(name, kind_of(reader), false, &loader);
+    bool lost = false;
+    um_status_t status = um_workload_loader_new(name, kind_of(reader), forgive, &loader);
 
     if (status != UM_OK) {
         if (error)
             snprintf(error, error_bytes, "%s: %s", name, um_status_string(status));
         return status;
     }
-    while ((status = um_trace_reader_next(reader, &event)) == UM_OK)
+    while ((status = um_trace_reader_next(reader, &event)) == UM_OK) {
+        lost |= event->type == UM_EV_LOSS;
         um_workload_loader_event(loader, event);
-    if (whole)
-        *whole = status == UM_ERR_NOT_FOUND;
+    }
+    *whole = status == UM_ERR_NOT_FOUND   ? UM_TRACE_IS_WHOLE
+             : status == UM_ERR_TRUNCATED ? UM_TRACE_IS_CUT
+                                          : UM_TRACE_HAS_HOLES;
+    if (lost && *whole == UM_TRACE_IS_WHOLE)
+        *whole = UM_TRACE_LOST_EVENTS;
     return um_workload_loader_finish(loader, out, error, error_bytes);
 }
 
+/* Where events are missing, contradictions are to be expected. */
 um_status_t um_workload_load(const char *path, um_workload_t **out, bool *whole, char *error,
                              size_t error_bytes)
 {
+    um_trace_whole_t state = UM_TRACE_IS_WHOLE;
     um_trace_reader_t *reader;
-    um_status_t status =
-        um_trace_reader_open(path, UM_TRACE_TIME_ORDER, &reader, error, error_bytes);
+    um_status_t status;
 
-    if (status != UM_OK)
-        return status;
-    status = um_workload_read(reader, path, out, whole, error, error_bytes);
-    um_trace_reader_close(reader);
+    for (int again = 0; again < 2; again++) {
+        status = um_trace_reader_open(path, UM_TRACE_TIME_ORDER, &reader, error, error_bytes);
+        if (status != UM_OK)
+            return status;
+        status = um_workload_read(reader, path, again, out, &state, error, error_bytes);
+        um_trace_reader_close(reader);
+        if (status != UM_ERR_INVALID ||
+            (state != UM_TRACE_HAS_HOLES && state != UM_TRACE_LOST_EVENTS))
+            break;
+    }
+    if (whole)
+        *whole = state == UM_TRACE_IS_WHOLE || state == UM_TRACE_LOST_EVENTS;
     return status;
 }

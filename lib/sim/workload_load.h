@@ -21,9 +21,17 @@ um_status_t um_workload_loader_finish(um_workload_loader_t *loader, um_workload_
                                       char *error, size_t error_bytes);
 void um_workload_loader_drop(um_workload_loader_t *loader); /* NULL is fine */
 
-/* um_workload_load's second half, for tests and fuzzing: from a reader in order of time. Does not
- * close it. name as in um_workload_t. */
-um_status_t um_workload_read(um_trace_reader_t *reader, const char *name, um_workload_t **out,
-                             bool *whole, char *error, size_t error_bytes);
+typedef enum um_trace_whole {
+    UM_TRACE_IS_WHOLE = 0,
+    UM_TRACE_IS_CUT = 1,      /* at its end */
+    UM_TRACE_HAS_HOLES = 2,   /* damaged inside */
+    UM_TRACE_LOST_EVENTS = 3, /* whole, and says that events are missing */
+} um_trace_whole_t;
+
+/* One pass of um_workload_load, for tests and fuzzing too: from a reader in order of time, which it
+ * does not close. name as in um_workload_t. */
+um_status_t um_workload_read(um_trace_reader_t *reader, const char *name, bool forgive,
+                             um_workload_t **out, um_trace_whole_t *whole, char *error,
+                             size_t error_bytes);
 
 #endif

@@ -31,21 +31,27 @@ static void check(const um_workload_t *w)
         abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void load(const uint8_t *data, size_t size, bool forgive)
 {
     um_trace_reader_t *reader;
     um_workload_t *workload = NULL;
     char line[512] = "";
-    bool whole;
+    um_trace_whole_t whole;
 
     if (um_trace_reader_open_memory(data, size, "fuzz", UM_TRACE_TIME_ORDER, &reader, line,
                                     sizeof line) != UM_OK)
-        return 0;
-    if (um_workload_read(reader, "fuzz", &workload, &whole, line, sizeof line) == UM_OK)
+        return;
+    if (um_workload_read(reader, "fuzz", forgive, &workload, &whole, line, sizeof line) == UM_OK)
         check(workload);
     else if (strncmp(line, "fuzz: ", 6) != 0 || strchr(line, '\n'))
         abort();
     um_workload_free(workload);
     um_trace_reader_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    load(data, size, false);
+    load(data, size, true);
     return 0;
 }
