@@ -20,3 +20,14 @@ libumtool_la_SOURCES += %D%/workload.c %D%/workload_build.h %D%/workload_ids.c %
 	%D%/workload_load.c %D%/workload_load.h %D%/workload_recorded.c \
 	%D%/workload_recorded.h
 libumtool_la_SOURCES += %D%/gen.c %D%/gen.h %D%/gen_program.c %D%/gen_program.h %D%/gen_patterns.c
+# the engine: one workload on one machine under one policy
+libumtool_la_SOURCES += \
+	%D%/engine.h %D%/engine.c %D%/engine_cost.c %D%/engine_hints.c %D%/engine_program.c \
+	%D%/engine_stream.c %D%/engine_walk.c %D%/machine.c %D%/oracle.c %D%/policy.c %D%/sim_executor.c
+libumtool_la_LIBADD += -lm
+machinesdir = $(pkgdatadir)/machines
+dist_machines_DATA = \
+	%D%/machines/a100-pcie4.json %D%/machines/gh200-c2c.json %D%/machines/h200-pcie5.json \
+	%D%/machines/rtx4090-pcie4.json %D%/machines/v100-nvlink-p9.json %D%/machines/v100-pcie3.json
+libumtool_la_CPPFLAGS += -DUM_MACHINES_DIR=\"$(machinesdir)\" \
+	-DUM_MACHINES_SOURCE_DIR=\"$(abs_top_srcdir)/lib/sim/machines\"

@@ -26,7 +26,7 @@ typedef struct um_curve {
 
 uint64_t um_curve_ns(const um_curve_t *curve, uint64_t bytes); /* time of one transfer */
 
-/* machine.c's table documents each; `fit` says that the back-test fits it. Times in ns. */
+/* machine.c's table documents each. Times in ns. */
 typedef struct um_machine {
     char name[64];
     char gpu[64]; /* as cuDeviceGetName says */
@@ -42,8 +42,20 @@ typedef struct um_machine {
     double remote_read_gb_per_s; /* a kernel reading host memory through a mapping */
     double remote_write_gb_per_s;
 
-    /* The engine's own figures follow; one line each, documented in the table of machine.c. */
-    double fault_batch_ns;
+    /* The engine's own figures: machine.c's table says what each is. Per 2 MiB block or per MiB. */
+    double fault_batch_ns, fault_block_ns, fault_page_ns, fault_transfer_ns;
+    uint64_t fault_window_bytes;
+    double cpu_fault_ns;
+    double unmap_host_ns_per_mib, unmap_device_ns_per_mib;
+    double populate_device_ns_per_mib, populate_host_ns_per_mib, host_alloc_ns_per_mib;
+    double map_remote_ns_per_mib;
+    double evict_block_ns, duplicate_block_ns, collapse_page_ns;
+    double prefetch_call_ns, prefetch_block_ns, prefetch_start_ns;
+    double advise_call_ns, preferred_location_ns_per_mib;
+    double alloc_call_ns, free_call_ns, free_ns_per_mib;
+    double launch_call_ns, kernel_start_ns, sync_call_ns, copy_call_ns;
+    double pageable_copy_gb_per_s, device_gb_per_s;
+    double hint_delay_ns, record_delay_ns;
 } um_machine_t;
 
 /* Loads by name ("h200-pcie5": $UMRT_MACHINES, then the installed directory, then the source tree's)

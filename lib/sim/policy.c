@@ -1,0 +1,54 @@
+#include "policy.h"
+
+#include <string.h>
+
+/* The baselines' own file takes the place of this one. */
+__attribute__((weak)) const um_advisor_ops_t *const um_baseline_table[] = {NULL};
+
+const um_policy_t um_policies[] = {
+    {.name = "none", .doc = "no prefetcher at all: every page by its own fault"},
+    {.name = "driver", .doc = "the driver's tree prefetcher, no hints", .tree_prefetch = true},
+    {.name = "app",
+     .doc = "the driver and the program's own hints",
+     .tree_prefetch = true,
+     .app_hints = true},
+    {.name = "static",
+     .doc = "every pointer argument whole before its launch, as some allocators do",
+     .tree_prefetch = true,
+     .advisors = "static",
+     .table = um_baseline_table},
+    {.name = "deepum",
+     .doc = "kernel and block correlation tables, as published for DeepUM",
+     .tree_prefetch = true,
+     .advisors = "deepum",
+     .table = um_baseline_table},
+    {.name = "oracle",
+     .doc = "hints from perfect knowledge of what comes",
+     .tree_prefetch = true,
+     .oracle = true},
+#define UM_ADVISOR(advisor, text)                                                                  \
+    {                                                                                              \
+        .name = advisor, .doc = text, .tree_prefetch = true, .advisors = advisor,                  \
+        .table = um_advisor_table                                                                  \
+    }
+    UM_ADVISOR("first_touch", "what the GPU touches first: populated there before"),
+    UM_ADVISOR("ahead", "what the CPU has of a launch's arguments: to its GPU, racing the kernel"),
+    UM_ADVISOR("readback", "what the CPU is known to read after a wait: to the host at the wait"),
+    UM_ADVISOR("read_mostly", "copies on both sides of what nobody writes, by trial"),
+    UM_ADVISOR("calm", "what goes back and forth: kept where it is"),
+    UM_ADVISOR("evict", "room made ahead of need by next use"),
+    {.name = "umrt",
+     .doc = "all advisors together, as umrt run has them",
+     .tree_prefetch = true,
+     .advisors = "",
+     .table = um_advisor_table},
+    {0},
+};
+
+const um_policy_t *um_policy_find(const char *name)
+{
+    for (const um_policy_t *policy = um_policies; policy->name; policy++)
+        if (strcmp(policy->name, name) == 0)
+            return policy;
+    return NULL;
+}
