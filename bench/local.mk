@@ -33,3 +33,8 @@ examples: %D%/backtest
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -o $@ $<
 CLEANFILES += %D%/backtest
+# adjusts a machine's figures to the fit half of the back-test
+EXTRA_PROGRAMS += %D%/fit
+%C%_fit_SOURCES = %D%/fit.c
+%C%_fit_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+%C%_fit_LDADD = libumtool.la libumcore.la $(JANSSON_LIBS) -lm

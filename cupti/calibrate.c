@@ -373,8 +373,6 @@ static um_status_t time_transfer(void *ctx, um_calibrate_transfer_t transfer, ui
 
 static um_status_t prepare(calibrate_t *c)
 {
-    CALL(c, primary_retain, &c->context, c->handle);
-    CALL(c, ctx_push, c->context);
     CALL(c, stream_create, &c->stream, CU_STREAM_NON_BLOCKING);
     CALL(c, event_create, &c->from, CU_EVENT_DEFAULT);
     CALL(c, event_create, &c->to, CU_EVENT_DEFAULT);
@@ -389,6 +387,14 @@ static um_status_t prepare(calibrate_t *c)
     if (!c->pageable)
         return UM_ERR_NO_MEMORY;
     memset(c->pageable, 1, TRANSFER_MOST);
+    return UM_OK;
+}
+
+static um_status_t enter(calibrate_t *c, size_t *free_bytes, size_t *total_bytes)
+{
+    CALL(c, primary_retain, &c->context, c->handle);
+    CALL(c, ctx_push, c->context);
+    CALL(c, mem_info, free_bytes, total_bytes);
     return UM_OK;
 }
 
@@ -437,14 +443,15 @@ um_status_t um_calibrate_open(int32_t device, um_calibrate_gpu_t *out, char *err
         out->coherent = value != 0;
     if (c->cuda->device_name)
         c->cuda->device_name(c->name, sizeof c->name - 1, c->handle);
-    if (prepare(c) != UM_OK)
+    if (enter(c, &free_bytes, &total_bytes) != UM_OK)
         return refuse(out, error, error_bytes, UM_ERR_UNSUPPORTED, c->why);
-    if (c->cuda->mem_info(&free_bytes, &total_bytes) != CUDA_SUCCESS ||
-        free_bytes < MANAGED_LIMIT) {
+    if (free_bytes < MANAGED_LIMIT) {
         snprintf(c->why, sizeof c->why, "GPU %d has %zu MiB free, calibration needs 2,048", device,
                  free_bytes >> 20);
         return refuse(out, error, error_bytes, UM_ERR_UNSUPPORTED, c->why);
     }
+    if (prepare(c) != UM_OK)
+        return refuse(out, error, error_bytes, UM_ERR_UNSUPPORTED, c->why);
     out->name = c->name;
     out->memory_bytes = total_bytes;
     return UM_OK;

@@ -8,6 +8,7 @@ umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
 umrt_SOURCES += %D%/dump.c
 umrt_SOURCES += %D%/import.c %D%/report.c
 umrt_SOURCES += %D%/gen.c
+umrt_SOURCES += %D%/calibrate.c
 
 umrt_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DUM_LIBDIR=\"$(libdir)\" \
 	-DUM_LIBDIR_BESIDE=\"../$(notdir $(libdir))\"

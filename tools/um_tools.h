@@ -25,6 +25,7 @@ enum {
 };
 
 /* argv[0] is the subcommand's name; returns the exit status. */
+int um_cmd_calibrate(int argc, char **argv);
 int um_cmd_dump(int argc, char **argv);
 int um_cmd_gen(int argc, char **argv);
 int um_cmd_import(int argc, char **argv);

@@ -22,6 +22,7 @@ static const um_cmd_t commands[] = {
     {"gen", "write a trace of a made-up program whose every access is known", um_cmd_gen},
     {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},
     {"dump", "the events of a trace as text, for scripts", um_cmd_dump},
+    {"calibrate", "measure what managed memory costs on a GPU of this machine", um_cmd_calibrate},
     {"help", "say what a subcommand does: umrt help SUBCOMMAND", cmd_help},
     {"version", "print the version", cmd_version},
     {NULL, NULL, NULL},
@@ -58,7 +59,7 @@ static void overview(FILE *to)
           "Makes CUDA managed memory as fast as memory moved by hand, and says why it is slow.\n\n",
           to);
     for (const um_cmd_t *c = commands; c->name != NULL; c++)
-        fprintf(to, "  %-8s  %s\n", c->name, c->doc);
+        fprintf(to, "  %-9s  %s\n", c->name, c->doc);
     fputs("\n'umrt SUBCOMMAND --help' says more.\n", to);
 }
 

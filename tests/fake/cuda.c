@@ -18,6 +18,8 @@ typedef void *CUkernel;
 #undef cuCtxPushCurrent
 #undef cuCtxPopCurrent
 #undef cuMemFree
+#undef cuMemGetInfo
+#undef cuDevicePrimaryCtxRelease
 
 typedef struct memory {
     uint64_t addr, bytes;
@@ -84,7 +86,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 {
     (void)device;
     *value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
-             attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS ||
+             (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS &&
+              !getenv("FAKE_CUDA_NO_CONCURRENT")) ||
              attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
     return CUDA_SUCCESS;
 }
@@ -108,6 +111,28 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
     (void)device;
     for (int i = 0; i < 16; i++)
         uuid->bytes[i] = (char)(0x10 + i);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    (void)device;
+    *context = (CUcontext)0x99;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    (void)device;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    const char *mib = getenv("FAKE_CUDA_FREE_MIB");
+
+    *total_bytes = 1ull << 34;
+    *free_bytes = mib ? strtoull(mib, NULL, 10) << 20 : *total_bytes;
     return CUDA_SUCCESS;
 }
 
