@@ -24,13 +24,21 @@
 #define MARGIN      1e-5
 
 /* What no run of a back-test shows, or what is given. */
-static const char *const fixed[] = {"memory_bytes",    "kernel_time_scale",
-                                    "coherent",        "link_peer",
-                                    "evict_block_ns",  "free_call_ns",
-                                    "free_ns_per_mib", "alloc_call_ns",
-                                    "copy_call_ns",    "hint_delay_ns",
-                                    "record_delay_ns", "pageable_copy_gb_per_s",
-                                    "device_gb_per_s", NULL};
+static const char *const fixed[] = {"memory_bytes",
+                                    "kernel_time_scale",
+                                    "coherent",
+                                    "link_peer",
+                                    "link_to_host",
+                                    "evict_block_ns",
+                                    "free_call_ns",
+                                    "free_ns_per_mib",
+                                    "alloc_call_ns",
+                                    "copy_call_ns",
+                                    "hint_delay_ns",
+                                    "record_delay_ns",
+                                    "pageable_copy_gb_per_s",
+                                    "device_gb_per_s",
+                                    NULL};
 
 static um_backtest_t *backtest;
 static um_machine_t machine, trial;
@@ -127,9 +135,9 @@ static void print_half(const char *name, um_backtest_half_t which)
     um_backtest_stats_t stats;
 
     um_backtest_stats(backtest, predicted, which, &stats);
-    printf("%-6s %3u runs: median %5.1f %%, worst %5.1f %% (%s), pairs %u of %u\n", name,
-           stats.runs, 100 * stats.median_error, 100 * stats.worst_error,
-           backtest->runs[stats.worst_run].name, stats.pairs_right, stats.pairs);
+    /* Which run of the judge half is off is not for those who fit to know. */
+    printf("%-6s %3u runs: median %5.1f %%, worst %5.1f %%, pairs %u of %u\n", name, stats.runs,
+           100 * stats.median_error, 100 * stats.worst_error, stats.pairs_right, stats.pairs);
 }
 
 static void print_table(void)

@@ -1,4 +1,4 @@
-/* calibrate.c - small programs measured and simulated until a figure explains the difference. */
+/* The figures of a machine: timed where that can be, fitted by calibrate_fit.c, or the nearest's. */
 #include "calibrate.h"
 
 #include <math.h>
@@ -7,207 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
+#include "calibrate_fit.h"
 
 #define MIB   ((uint64_t)1 << 20)
-#define BYTES (256 * MIB) /* of most experiments */
-#define SMALL (16 * MIB)  /* of those that take long a byte */
+#define BYTES (256 * MIB)
 /* Of a kernel that reads and writes 256 MiB: tests/data/h200/backtest.json, stream/256. */
 #define H200_UPDATE_NS 201000.0
 #define PASSES         3 /* figures depend on each other a little: one after the other, three times */
-#define FACTOR         100.0 /* a figure is looked for from a 100th to 100 times its start */
-#define HALVINGS       30
-
-/* ---- experiments ---- */
-
-#define HOST_WRITE                                                                                 \
-    {                                                                                              \
-        .kind = UM_JOB_HOST, .what = UM_JOB_HOST_WRITE, .step = UM_PAGE_BYTES                      \
-    }
-#define HOST_READ                                                                                  \
-    {                                                                                              \
-        .kind = UM_JOB_HOST, .what = UM_JOB_HOST_READ, .step = UM_PAGE_BYTES                       \
-    }
-#define KERNEL(name)                                                                               \
-    {                                                                                              \
-        .kind = UM_JOB_KERNEL, .what = (name)                                                      \
-    }
-#define PREFETCH(to, bytes)                                                                        \
-    {                                                                                              \
-        .kind = UM_JOB_PREFETCH, .device = (to), .step = (bytes)                                   \
-    }
-#define ADVISE(name, where)                                                                        \
-    {                                                                                              \
-        .kind = UM_JOB_ADVISE, .what = (name), .device = (where)                                   \
-    }
-#define WAIT                                                                                       \
-    {                                                                                              \
-        .kind = UM_JOB_SYNC                                                                        \
-    }
-
-#define JOBS_MAX 4
-#define FIT_MAX  3
-
-typedef struct experiment {
-    const char *doc;
-    uint64_t bytes;              /* all jobs are on all of it */
-    const char *figure[FIT_MAX]; /* scaled together */
-    uint32_t n_setup, n_body;
-    um_job_t setup[JOBS_MAX], body[JOBS_MAX];
-} experiment_t;
-
-/* In the order in which they are fitted: what a later one builds on comes first. */
-static const experiment_t experiments[] = {
-    {"advice on memory that nobody touched",
-     BYTES,
-     {"advise_call_ns"},
-     0,
-     1,
-     .body = {ADVISE(UM_JOB_ACCESSED_BY, 0)}},
-    {"a prefetch of 256 MiB that is there",
-     BYTES,
-     {"prefetch_block_ns"},
-     2,
-     2,
-     {PREFETCH(0, 32 * MIB), KERNEL(UM_JOB_WRITE)},
-     {PREFETCH(0, BYTES), WAIT}},
-    {"prefetches of 128 times 2 MiB that are there",
-     BYTES,
-     {"prefetch_call_ns"},
-     2,
-     2,
-     {PREFETCH(0, 32 * MIB), KERNEL(UM_JOB_WRITE)},
-     {PREFETCH(0, 2 * MIB), WAIT}},
-    {"a prefetch to the GPU of 256 MiB that nobody touched",
-     BYTES,
-     {"populate_device_ns_per_mib"},
-     0,
-     2,
-     .body = {PREFETCH(0, BYTES), WAIT}},
-    {"a prefetch to the GPU of 256 MiB that the host wrote",
-     BYTES,
-     {"unmap_host_ns_per_mib"},
-     1,
-     2,
-     {HOST_WRITE},
-     {PREFETCH(0, BYTES), WAIT}},
-    {"the same in calls of 2 MiB",
-     BYTES,
-     {"prefetch_start_ns"},
-     1,
-     2,
-     {HOST_WRITE},
-     {PREFETCH(0, 2 * MIB), WAIT}},
-    {"a kernel that writes 256 MiB that nobody touched",
-     BYTES,
-     {"fault_batch_ns"},
-     0,
-     2,
-     .body = {KERNEL(UM_JOB_WRITE), WAIT}},
-    {"a kernel that updates 256 MiB that the host wrote",
-     BYTES,
-     {"fault_block_ns", "fault_page_ns", "fault_transfer_ns"},
-     1,
-     2,
-     {HOST_WRITE},
-     {KERNEL(UM_JOB_UPDATE), WAIT}},
-    {"the host's first write to 256 MiB",
-     BYTES,
-     {"populate_host_ns_per_mib"},
-     0,
-     1,
-     .body = {HOST_WRITE}},
-    {"a prefetch to the host of 256 MiB that the GPU wrote",
-     BYTES,
-     {"host_alloc_ns_per_mib"},
-     2,
-     2,
-     {PREFETCH(0, 32 * MIB), KERNEL(UM_JOB_WRITE)},
-     {PREFETCH(UM_DEVICE_HOST, BYTES), WAIT}},
-    {"the host reads 256 MiB that the GPU wrote",
-     BYTES,
-     {"cpu_fault_ns"},
-     2,
-     1,
-     {PREFETCH(0, 32 * MIB), KERNEL(UM_JOB_WRITE)},
-     {HOST_READ}},
-    {"AccessedBy on 256 MiB that the host wrote",
-     BYTES,
-     {"map_remote_ns_per_mib"},
-     1,
-     1,
-     {HOST_WRITE},
-     {ADVISE(UM_JOB_ACCESSED_BY, 0)}},
-    {"PreferredLocation on 256 MiB that the host wrote",
-     BYTES,
-     {"preferred_location_ns_per_mib"},
-     1,
-     1,
-     {HOST_WRITE},
-     {ADVISE(UM_JOB_PREFERRED_LOCATION, 0)}},
-    {"a kernel that reads 256 MiB of the host's over the link",
-     BYTES,
-     {"remote_read_gb_per_s"},
-     3,
-     2,
-     {HOST_WRITE, ADVISE(UM_JOB_PREFERRED_LOCATION, UM_DEVICE_HOST), ADVISE(UM_JOB_ACCESSED_BY, 0)},
-     {KERNEL(UM_JOB_READ), WAIT}},
-    {"a kernel that writes 256 MiB of the host's over the link",
-     BYTES,
-     {"remote_write_gb_per_s"},
-     3,
-     2,
-     {HOST_WRITE, ADVISE(UM_JOB_PREFERRED_LOCATION, UM_DEVICE_HOST), ADVISE(UM_JOB_ACCESSED_BY, 0)},
-     {KERNEL(UM_JOB_WRITE), WAIT}},
-    {"a prefetch of 256 MiB that is ReadMostly",
-     BYTES,
-     {"duplicate_block_ns"},
-     2,
-     2,
-     {HOST_WRITE, ADVISE(UM_JOB_READ_MOSTLY, 0)},
-     {PREFETCH(0, 32 * MIB), WAIT}},
-    {"a kernel that writes 16 MiB that are ReadMostly",
-     SMALL,
-     {"collapse_page_ns"},
-     3,
-     2,
-     {HOST_WRITE, ADVISE(UM_JOB_READ_MOSTLY, 0), PREFETCH(0, 32 * MIB)},
-     {KERNEL(UM_JOB_UPDATE), WAIT}},
-};
-#define EXPERIMENTS (sizeof experiments / sizeof experiments[0])
-
-/* An experiment on its way. */
-typedef struct trial {
-    um_job_program_t program;
-    um_job_t setup[JOBS_MAX], body[JOBS_MAX];
-    um_workload_t *before, *whole;
-    uint64_t measured_ns;
-    bool explained; /* the figures could be scaled so that the simulation takes as long */
-} trial_t;
 
 typedef struct calibrator {
     const um_calibrate_gpu_t *gpu;
     const char *date;
     um_calibration_t *out;
-    trial_t trial[EXPERIMENTS];
+    um_trial_t trial[UM_EXPERIMENTS_MAX];
     char *error;
     size_t error_bytes;
 } calibrator_t;
 
 /* ---- figures by name ---- */
 
-static uint32_t figure_index(const char *name)
-{
-    uint32_t i = 0;
-
-    while (um_machine_figures[i].name && strcmp(um_machine_figures[i].name, name))
-        i++;
-    return i;
-}
-
 static double *figure_value(um_machine_t *machine, const char *name)
 {
-    const um_machine_figure_t *figure = &um_machine_figures[figure_index(name)];
+    const um_machine_figure_t *figure = &um_machine_figures[um_figure_index(name)];
 
     return figure->name ? (double *)((char *)machine + figure->offset) : NULL;
 }
@@ -215,7 +36,7 @@ static double *figure_value(um_machine_t *machine, const char *name)
 static void __attribute__((format(printf, 3, 4)))
 say_source(calibrator_t *c, const char *name, const char *format, ...)
 {
-    uint32_t i = figure_index(name);
+    uint32_t i = um_figure_index(name);
     char how[128];
     va_list args;
 
@@ -322,111 +143,19 @@ static um_status_t time_copies(calibrator_t *c)
 
 /* ---- what is fitted ---- */
 
-static um_status_t measure(calibrator_t *c, size_t i)
-{
-    const experiment_t *e = &experiments[i];
-    trial_t *t = &c->trial[i];
-    um_status_t status;
-
-    memcpy(t->setup, e->setup, sizeof t->setup);
-    memcpy(t->body, e->body, sizeof t->body);
-    t->program = (um_job_program_t){.name = e->doc,
-                                    .gpu = c->gpu->name,
-                                    .piece_bytes = 32 * MIB,
-                                    .racers = 1,
-                                    .n_regions = 1,
-                                    .region_bytes = {e->bytes},
-                                    .setup = {e->n_setup, t->setup},
-                                    .body = {e->n_body, t->body}};
-    for (int j = 0; j < JOBS_MAX; j++)
-        t->setup[j].bytes = t->body[j].bytes = e->bytes;
-    status = c->gpu->measure(c->gpu->ctx, &t->program, &t->measured_ns);
-    if (status != UM_OK)
-        return failed(c, status, e->doc);
-    status = um_job_workload(&t->program, 0, 0, &t->before, c->error, c->error_bytes);
-    if (status == UM_OK)
-        status = um_job_workload(&t->program, 0, 1, &t->whole, c->error, c->error_bytes);
-    return status;
-}
-
-static um_status_t simulate(calibrator_t *c, const trial_t *t, const um_machine_t *machine,
-                            double *out_ns)
-{
-    um_sim_config_t config = {.machine = machine,
-                              .policy = um_policy_find("app"),
-                              .kernel_time_scale = 1};
-    um_sim_result_t before, whole;
-    um_status_t status;
-
-    config.workload = t->before;
-    status = um_sim_run(&config, &before, c->error, c->error_bytes);
-    config.workload = t->whole;
-    if (status == UM_OK)
-        status = um_sim_run(&config, &whole, c->error, c->error_bytes);
-    if (status == UM_OK)
-        *out_ns = (double)whole.total_ns - (double)before.total_ns;
-    return status;
-}
-
-/* The start's figures of an experiment times `factor`, inside their ranges. */
-static void scale(const experiment_t *e, const um_machine_t *start, double factor, um_machine_t *to)
-{
-    for (int i = 0; i < FIT_MAX && e->figure[i]; i++) {
-        const um_machine_figure_t *figure = &um_machine_figures[figure_index(e->figure[i])];
-        double value;
-        if (!figure->name)
-            continue;
-        value = *(const double *)((const char *)start + figure->offset);
-        value = (value > 0 ? value : 1) * factor; /* from nothing there is no scaling up */
-        *(double *)((char *)to + figure->offset) = fmin(fmax(value, figure->min), figure->max);
-    }
-}
-
-/* Scales the figures of one experiment until it takes the measured time in the model as well. */
-static um_status_t fit(calibrator_t *c, size_t i)
-{
-    const experiment_t *e = &experiments[i];
-    trial_t *t = &c->trial[i];
-    const um_machine_t start = c->out->machine;
-    um_machine_t *machine = &c->out->machine;
-    double low = -log(FACTOR), high = log(FACTOR), at_low = 0, at_high = 0, ns,
-           wanted = (double)t->measured_ns;
-    um_status_t status;
-
-    scale(e, &start, exp(low), machine);
-    status = simulate(c, t, machine, &at_low);
-    scale(e, &start, exp(high), machine);
-    if (status == UM_OK)
-        status = simulate(c, t, machine, &at_high);
-    t->explained = (wanted >= at_low) == (wanted <= at_high); /* between them, either way round */
-    for (int n = 0; status == UM_OK && t->explained && n < HALVINGS; n++) {
-        double middle = (low + high) / 2;
-        scale(e, &start, exp(middle), machine);
-        status = simulate(c, t, machine, &ns);
-        if ((ns < wanted) == (at_low < at_high))
-            low = middle;
-        else
-            high = middle;
-    }
-    /* Out of reach: something else is wrong, and an extreme figure would hide it. */
-    if (status == UM_OK && !t->explained)
-        *machine = start;
-    return status;
-}
-
 static void say_fitted(calibrator_t *c, size_t i)
 {
-    const experiment_t *e = &experiments[i];
+    const um_trial_t *trial = &c->trial[i];
+    const um_experiment_t *e = trial->experiment;
 
-    for (int j = 0; j < FIT_MAX && e->figure[j]; j++) {
-        uint32_t k = figure_index(e->figure[j]);
-        if (c->trial[i].explained) {
-            say_source(c, e->figure[j], "fitted to %.3f ms for %s", ms(c->trial[i].measured_ns),
-                       e->doc);
+    for (int j = 0; j < UM_EXPERIMENT_FIGURES && e->figure[j]; j++) {
+        uint32_t k = um_figure_index(e->figure[j]);
+        if (trial->explained) {
+            say_source(c, e->figure[j], "fitted to %.3f ms for %s", ms(trial->measured_ns), e->doc);
         } else if (k < UM_CALIBRATE_FIGURES) {
             snprintf(c->out->source[k], sizeof c->out->source[k],
                      "estimate: as %s; it does not explain %.3f ms for %s", c->out->nearest,
-                     ms(c->trial[i].measured_ns), e->doc);
+                     ms(trial->measured_ns), e->doc);
         }
     }
 }
@@ -491,7 +220,8 @@ static void name_machine(um_machine_t *machine, const char *gpu)
 static um_status_t start(calibrator_t *c)
 {
     um_calibration_t *out = c->out;
-    um_job_t update = KERNEL(UM_JOB_UPDATE), prefetch = PREFETCH(0, 32 * MIB);
+    um_job_t update = {.kind = UM_JOB_KERNEL, .what = UM_JOB_UPDATE, .bytes = BYTES};
+    um_job_t prefetch = {.kind = UM_JOB_PREFETCH, .step = 32 * MIB, .bytes = BYTES};
     um_job_program_t program = {.name = "a kernel that updates 256 MiB",
                                 .gpu = c->gpu->name,
                                 .racers = 1,
@@ -503,7 +233,6 @@ static um_status_t start(calibrator_t *c)
     uint64_t total_ns, block_ns;
     um_status_t status;
 
-    update.bytes = prefetch.bytes = BYTES;
     status = c->gpu->measure(c->gpu->ctx, &program, &total_ns);
     if (status == UM_OK)
         status = c->gpu->transfer(c->gpu->ctx, UM_CALIBRATE_TO_DEVICE, UM_BLOCK_BYTES, &block_ns);
@@ -549,16 +278,18 @@ um_status_t um_calibrate(const um_calibrate_gpu_t *gpu, const char *date, um_cal
         status = time_calls(c);
     if (status == UM_OK)
         status = time_copies(c);
-    for (size_t i = 0; status == UM_OK && i < EXPERIMENTS; i++)
-        status = measure(c, i);
+    for (size_t i = 0; status == UM_OK && i < um_n_experiments; i++) {
+        status = um_trial_measure(&c->trial[i], &um_experiments[i], gpu, error, error_bytes);
+        if (status != UM_OK)
+            failed(c, status, um_experiments[i].doc);
+    }
     for (int pass = 0; pass < PASSES; pass++)
-        for (size_t i = 0; status == UM_OK && i < EXPERIMENTS; i++)
-            status = fit(c, i);
-    for (size_t i = 0; i < EXPERIMENTS; i++) {
+        for (size_t i = 0; status == UM_OK && i < um_n_experiments; i++)
+            status = um_trial_fit(&c->trial[i], &out->machine, error, error_bytes);
+    for (size_t i = 0; i < um_n_experiments; i++) {
         if (status == UM_OK)
             say_fitted(c, i);
-        um_workload_free(c->trial[i].before);
-        um_workload_free(c->trial[i].whole);
+        um_trial_fini(&c->trial[i]);
     }
     out->machine.estimates = out->figures - out->measured;
     free(c);

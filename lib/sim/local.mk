@@ -7,7 +7,8 @@ libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
 	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
 # the bounds of a workload, and replay
 libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h
-libumtool_la_SOURCES += %D%/jobs.c %D%/jobs.h %D%/calibrate.c %D%/calibrate.h
+libumtool_la_SOURCES += %D%/jobs.c %D%/jobs.h %D%/calibrate.c %D%/calibrate.h \
+	%D%/calibrate_fit.c %D%/calibrate_fit.h
 if !UM_WITH_CUDA
 libumtool_la_SOURCES += %D%/calibrate_none.c
 endif

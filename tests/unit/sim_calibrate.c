@@ -84,6 +84,7 @@ static double figure(const um_machine_t *machine, const char *name)
         if (!strcmp(f->name, name))
             return *(const double *)((const char *)machine + f->offset);
     cr_assert_fail("no figure %s", name);
+    return 0;
 }
 
 static const char *source(const um_calibration_t *calibration, const char *name)
