@@ -10,7 +10,7 @@
 #define BYTES    (256 * MIB) /* of most experiments */
 #define SMALL    (16 * MIB)  /* of those that take long a byte */
 #define FACTOR   100.0       /* a figure is looked for from a 100th to 100 times its start */
-#define HALVINGS 30
+#define HALVINGS 14
 
 /* ---- experiments ---- */
 

@@ -103,7 +103,8 @@ typedef enum um_cost_kind { UM_COST_FAULT, UM_COST_CALL } um_cost_kind_t;
 uint64_t um_cost_charge(um_engine_t *engine, um_cost_kind_t kind, uint64_t at_ns, uint64_t fixed_ns,
                         const um_uvm_work_t *work);
 void um_cost_count(um_sim_result_t *sum, const um_uvm_work_t *work); /* no time */
-/* Time of the remote accesses of a touch; 0 = there were none. */
+/* How long the remote accesses of a touch keep its kernel or thread waiting; 0 = there were none. Writes
+ * are posted: they keep their link busy for longer than their writer. */
 uint64_t um_cost_remote(um_engine_t *engine, int32_t device, uint64_t at_ns,
                         const um_uvm_work_t *work);
 /* A plain DMA transfer. */
@@ -156,6 +157,7 @@ typedef struct um_stream {
     uint64_t start_ns;
     /* kernel */
     um_walk_t walk;
+    bool wrote;         /* over the link */
     bool begun, served; /* first access made; the first piece's fault was served */
     uint32_t naps;
     /* prefetch */

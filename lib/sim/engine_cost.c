@@ -66,9 +66,10 @@ uint64_t um_cost_remote(um_engine_t *engine, int32_t device, uint64_t at_ns,
     um_link_t *link = &engine->gpu[device < 0 ? 0 : device].link;
     uint64_t read = take(&link->to_device_ns, at_ns,
                          at_rate(work->remote_read_bytes, machine->remote_read_gb_per_s));
-    uint64_t written = take(&link->to_host_ns, at_ns,
-                            at_rate(work->remote_written_bytes, machine->remote_write_gb_per_s));
+    uint64_t write_ns = at_rate(work->remote_written_bytes, machine->remote_write_gb_per_s);
+    uint64_t written = at_ns + (uint64_t)((double)write_ns * machine->remote_write_wait);
 
+    take(&link->to_host_ns, at_ns, write_ns);
     engine->result.bytes_remote += work->remote_read_bytes + work->remote_written_bytes;
     return (read > written ? read : written) - at_ns;
 }
@@ -79,18 +80,20 @@ static double cpu_ns(const um_machine_t *machine, um_cost_kind_t kind, const um_
                      uint32_t transfers)
 {
     double fault = kind == UM_COST_FAULT;
+    double collapsed = (double)(work->collapsed_bytes / UM_PAGE_BYTES);
+    /* What a page's collapse costs includes the fault that asked for it. */
+    double cpu_faults = work->cpu_faults > collapsed ? work->cpu_faults - collapsed : 0;
 
-    return fault *
-               (work->batches_blocks * machine->fault_block_ns +
-                work->gpu_faults * machine->fault_page_ns +
-                work->cpu_faults * machine->cpu_fault_ns + transfers * machine->fault_transfer_ns) +
+    return fault * (work->batches_blocks * machine->fault_block_ns +
+                    work->gpu_faults * machine->fault_page_ns + cpu_faults * machine->cpu_fault_ns +
+                    transfers * machine->fault_transfer_ns) +
            (double)work->unmapped_host_bytes / MIB * machine->unmap_host_ns_per_mib +
            (double)work->unmapped_device_bytes / MIB * machine->unmap_device_ns_per_mib +
            (double)work->populated_device_bytes / MIB * machine->populate_device_ns_per_mib +
            (double)work->mapped_remote_bytes / MIB * machine->map_remote_ns_per_mib +
            work->evicted_blocks * machine->evict_block_ns +
            work->duplicated_blocks * machine->duplicate_block_ns +
-           (double)work->collapsed_bytes / UM_PAGE_BYTES * machine->collapse_page_ns;
+           collapsed * machine->collapse_page_ns;
 }
 
 void um_cost_count(um_sim_result_t *sum, const um_uvm_work_t *work)

@@ -160,6 +160,7 @@ static void serve(um_engine_t *engine, um_stream_t *stream, const um_piece_t *pi
     engine->moved_device = stream->device;
     end = um_cost_charge(engine, UM_COST_FAULT, engine->now_ns, fixed, &sum);
     end += um_cost_remote(engine, stream->device, end, &sum);
+    stream->wrote |= sum.remote_written_bytes > 0;
     engine->gpu[stream->device].handler_ns = end;
     stream->served = true;
     stall(engine, stream, end);
@@ -200,6 +201,7 @@ static void go_on(um_engine_t *engine, um_stream_t *stream, um_piece_t piece)
     um_engine_touched(engine, stream->device, &piece);
     ns = um_walk_step(&stream->walk);
     remote = um_cost_remote(engine, stream->device, engine->now_ns, &work);
+    stream->wrote |= work.remote_written_bytes > 0;
     end = compute(engine, stream, ns);
     if (engine->now_ns + remote > end) {
         engine->result.stall_ns += engine->now_ns + remote - end;
@@ -226,6 +228,13 @@ static void kernel_act(um_engine_t *engine, um_stream_t *stream)
 
     if (!piece) {
         uint64_t rest = um_walk_rest(&stream->walk);
+
+        /* What it wrote over the link arrives before it ends. */
+        if (stream->wrote && gpu->link.to_host_ns > engine->now_ns) {
+            stream->wrote = false;
+            stall(engine, stream, gpu->link.to_host_ns);
+            return;
+        }
 
         if (!stream->begun && rest) {
             stream->begun = true;
@@ -264,7 +273,7 @@ static void kernel_start(um_engine_t *engine, um_stream_t *stream)
 
     um_walk_start(&stream->walk, op->touches, op->n_touches, op->compute_ns,
                   engine->machine->fault_window_bytes);
-    stream->begun = stream->served = false;
+    stream->begun = stream->served = stream->wrote = false;
     stream->naps = 0;
     stream->start_ns = engine->now_ns + delay;
     um_actor_wake(engine, &stream->actor, stream->start_ns);
@@ -371,6 +380,23 @@ static void prefetch_act(um_engine_t *engine, um_stream_t *stream)
 
 /* ---- advice ---- */
 
+/* MiB of a range that are somewhere. */
+static double populated_mib(const um_engine_t *engine, uint64_t addr, uint64_t bytes)
+{
+    uint64_t end = addr + bytes, sum = 0;
+    um_extent_t extent[32];
+    size_t n;
+
+    while (addr < end && (n = um_uvm_extents(engine->uvm, addr, end - addr, extent, 32)) > 0) {
+        n = n < 32 ? n : 32;
+        for (size_t i = 0; i < n; i++)
+            if (extent[i].where != UM_WHERE_UNTOUCHED)
+                sum += extent[i].bytes;
+        addr = extent[n - 1].addr + extent[n - 1].bytes;
+    }
+    return (double)sum / (1u << 20);
+}
+
 uint64_t um_stream_advise(um_engine_t *engine, const um_hint_t *hint, uint64_t at_ns)
 {
     const um_machine_t *machine = engine->machine;
@@ -384,7 +410,10 @@ uint64_t um_stream_advise(um_engine_t *engine, const um_hint_t *hint, uint64_t a
         um_uvm_advise(engine->uvm, (um_hint_kind_t)hint->kind, hint->device, hint->addr,
                       hint->bytes, &work);
     if (hint->kind == UM_HINT_PREFERRED_LOCATION)
-        fixed += (double)hint->bytes / (1u << 20) * machine->preferred_location_ns_per_mib;
+        fixed +=
+            populated_mib(engine, hint->addr, hint->bytes) * machine->preferred_location_ns_per_mib;
+    if (hint->kind == UM_HINT_READ_MOSTLY)
+        fixed += populated_mib(engine, hint->addr, hint->bytes) * machine->read_mostly_ns_per_mib;
     engine->result.hinted_bytes += um_moved_bytes(&work);
     return um_cost_charge(engine, UM_COST_CALL, at_ns, (uint64_t)fixed, &work);
 }

@@ -41,6 +41,7 @@ typedef struct um_machine {
     um_curve_t link_peer;        /* GPU to GPU; n == 0 = through the host */
     double remote_read_gb_per_s; /* a kernel reading host memory through a mapping */
     double remote_write_gb_per_s;
+    double remote_write_wait;
 
     /* The engine's own figures: machine.c's table says what each is. Per 2 MiB block or per MiB. */
     double fault_batch_ns, fault_block_ns, fault_page_ns, fault_transfer_ns;
@@ -51,7 +52,7 @@ typedef struct um_machine {
     double map_remote_ns_per_mib;
     double evict_block_ns, duplicate_block_ns, collapse_page_ns;
     double prefetch_call_ns, prefetch_block_ns, prefetch_start_ns;
-    double advise_call_ns, preferred_location_ns_per_mib;
+    double advise_call_ns, preferred_location_ns_per_mib, read_mostly_ns_per_mib;
     double alloc_call_ns, free_call_ns, free_ns_per_mib;
     double launch_call_ns, kernel_start_ns, sync_call_ns, copy_call_ns;
     double pageable_copy_gb_per_s, device_gb_per_s;

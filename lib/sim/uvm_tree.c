@@ -76,8 +76,6 @@ um_set_t um_visit_grow(const um_visit_t *visit, uint32_t to, const um_set_t *fau
     }
     if (block->thrash)
         um_set_drop(&grown, &block->thrash->thrashing);
-    if (block->preferred && block->preferred != to + 1)
-        um_set_drop(&grown, &pages->of[block->preferred - 1].resident);
     um_set_drop(&grown, faulted);
     um_set_drop(&grown, &there);
     return grown;
