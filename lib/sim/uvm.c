@@ -1,4 +1,4 @@
-/* The driver model's life: parameters, regions that come and go, and questions about where pages are. */
+/* The driver model's life: parameters, work, and questions about where pages are. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static bool params_fit(const um_uvm_params_t *params)
     return params->uvm_perf_prefetch_enable <= 1 && params->uvm_perf_thrashing_enable <= 1 &&
            params->uvm_perf_prefetch_threshold >= 1 && params->uvm_perf_prefetch_threshold <= 100 &&
            params->uvm_perf_fault_batch_count >= 1 && params->uvm_perf_thrashing_threshold >= 1 &&
-           params->uvm_perf_thrashing_threshold <= UINT8_MAX &&
+           params->uvm_perf_thrashing_threshold < UINT8_MAX &&
            params->uvm_perf_thrashing_pin_threshold >= 1 &&
            params->uvm_perf_thrashing_pin_threshold <= UINT8_MAX &&
            params->uvm_perf_thrashing_max_resets <= UINT8_MAX;
@@ -58,39 +58,11 @@ um_status_t um_uvm_new(const um_uvm_config_t *config, um_uvm_t **out)
     return UM_OK;
 }
 
-/* The block's memory and notes go with it. */
-static void forget_block(um_uvm_t *uvm, um_region_t *region, uint32_t index)
-{
-    um_block_t *block = &region->blocks[index];
-    um_run_t run = um_region_block_run(region, index);
-
-    for (uint32_t p = 0; p < uvm->n_processors; p++) {
-        uint32_t n = block->pages                    ? um_set_count(&block->pages->of[p].resident)
-                     : (block->resident & UM_BIT(p)) ? run.end - run.first
-                                                     : 0;
-
-        uvm->resident_bytes[p] -= (uint64_t)n * UM_PAGE_BYTES;
-    }
-    while (block->chunks)
-        um_chunk_free(uvm, block->chunks);
-    um_thrash_reset(block);
-    um_block_drop_sets(uvm, block);
-}
-
-static void free_region(um_uvm_t *uvm, um_region_t *region)
-{
-    for (uint32_t i = 0; i < region->n_blocks; i++)
-        forget_block(uvm, region, i);
-    free(region->blocks);
-    free(region);
-}
-
 void um_uvm_free(um_uvm_t *uvm)
 {
     if (!uvm)
         return;
-    for (size_t i = 0; i < uvm->n_regions; i++)
-        free_region(uvm, uvm->by_addr[i]);
+    um_regions_free(uvm);
     while (uvm->free_pages) {
         um_pages_t *pages = uvm->free_pages;
 
@@ -103,8 +75,6 @@ void um_uvm_free(um_uvm_t *uvm)
         uvm->free_chunks = chunk->next;
         free(chunk);
     }
-    free(uvm->by_addr);
-    free(uvm->by_id);
     free(uvm);
 }
 
@@ -139,121 +109,6 @@ void um_uvm_work_add(um_uvm_work_t *sum, const um_uvm_work_t *part)
     sum->throttles += part->throttles;
     sum->nap_ns += part->nap_ns;
     sum->pins += part->pins;
-}
-
-/* ---- regions ---- */
-
-/* Index of the first live region whose address is over `addr`. */
-static size_t after_addr(const um_uvm_t *uvm, uint64_t addr)
-{
-    size_t low = 0, high = uvm->n_regions;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (uvm->by_addr[middle]->addr <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Index of the first live region whose id is not under `id`. */
-static size_t from_id(const um_uvm_t *uvm, uint32_t id)
-{
-    size_t low = 0, high = uvm->n_regions;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (uvm->by_id[middle]->id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool room_for_one(um_uvm_t *uvm)
-{
-    size_t capacity = uvm->regions_capacity ? uvm->regions_capacity * 2 : 64;
-    um_region_t **grown;
-
-    if (uvm->n_regions < uvm->regions_capacity)
-        return true;
-    if (!(grown = realloc(uvm->by_addr, capacity * sizeof(um_region_t *))))
-        return false;
-    uvm->by_addr = grown;
-    if (!(grown = realloc(uvm->by_id, capacity * sizeof(um_region_t *))))
-        return false;
-    uvm->by_id = grown;
-    uvm->regions_capacity = capacity;
-    return true;
-}
-
-static void insert(um_region_t **array, size_t n, size_t at, um_region_t *region)
-{
-    memmove(&array[at + 1], &array[at], (n - at) * sizeof(um_region_t *));
-    array[at] = region;
-}
-
-static void take_out(um_region_t **array, size_t n, size_t at)
-{
-    memmove(&array[at], &array[at + 1], (n - at - 1) * sizeof(um_region_t *));
-}
-
-um_status_t um_uvm_alloc(um_uvm_t *uvm, uint32_t id, uint64_t addr, uint64_t bytes)
-{
-    uint64_t first = addr / UM_PAGE_BYTES * UM_PAGE_BYTES, end, base, n_blocks;
-    size_t at_addr, at_id;
-    um_region_t *region;
-
-    if (!id || !bytes || bytes > UINT64_MAX - addr - UM_BLOCK_BYTES)
-        return UM_ERR_INVALID;
-    end = (addr + bytes + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES * UM_PAGE_BYTES;
-    at_addr = after_addr(uvm, first);
-    at_id = from_id(uvm, id);
-    if ((at_addr && uvm->by_addr[at_addr - 1]->end > first) ||
-        (at_addr < uvm->n_regions && uvm->by_addr[at_addr]->addr < end) ||
-        (at_id < uvm->n_regions && uvm->by_id[at_id]->id == id))
-        return UM_ERR_INVALID;
-    base = first / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
-    n_blocks = (end - base + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES;
-    if (n_blocks > UINT32_MAX)
-        return UM_ERR_INVALID;
-    if (!room_for_one(uvm) || !(region = calloc(1, sizeof(*region))))
-        return UM_ERR_NO_MEMORY;
-    region->blocks = calloc(n_blocks, sizeof(um_block_t));
-    if (!region->blocks) {
-        free(region);
-        return UM_ERR_NO_MEMORY;
-    }
-    region->id = id;
-    region->n_blocks = (uint32_t)n_blocks;
-    region->addr = first;
-    region->end = end;
-    region->base = base;
-    insert(uvm->by_addr, uvm->n_regions, at_addr, region);
-    insert(uvm->by_id, uvm->n_regions, at_id, region);
-    uvm->n_regions++;
-    return UM_OK;
-}
-
-um_status_t um_uvm_release(um_uvm_t *uvm, uint32_t id)
-{
-    size_t at_id = from_id(uvm, id);
-    um_region_t *region;
-
-    if (at_id == uvm->n_regions || uvm->by_id[at_id]->id != id)
-        return UM_ERR_INVALID;
-    region = uvm->by_id[at_id];
-    take_out(uvm->by_addr, uvm->n_regions, after_addr(uvm, region->addr) - 1);
-    take_out(uvm->by_id, uvm->n_regions, at_id);
-    uvm->n_regions--;
-    uvm->last = NULL;
-    free_region(uvm, region);
-    return UM_OK;
 }
 
 /* ---- where pages are ---- */
@@ -323,12 +178,9 @@ static uint16_t alike(const um_uvm_t *uvm, const um_set_t *sets, uint32_t page, 
 
 typedef enum um_question { UM_RESIDENT, UM_HOST_MAPPED } um_question_t;
 
-static void ask_block(const um_uvm_t *uvm, const um_region_t *region, uint32_t index, um_run_t run,
+static void ask_block(const um_uvm_t *uvm, const um_block_t *block, uint64_t window, um_run_t run,
                       um_question_t question, um_extents_t *extents)
 {
-    const um_block_t *block = &region->blocks[index];
-    uint64_t window = um_region_block_addr(region, index);
-
     while (run.first < run.end) {
         uint32_t end = run.end;
         uint16_t mask;
@@ -352,20 +204,13 @@ static size_t ask(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes, um_questio
 {
     um_region_t *region = um_uvm_region_at(uvm, addr, bytes);
     um_extents_t extents = {.out = out, .max = max};
-    uint64_t end = addr + bytes;
 
     if (!region)
         return 0;
-    while (addr < end) {
-        uint32_t index = (uint32_t)((addr - region->base) / UM_BLOCK_BYTES);
-        uint64_t window = um_region_block_addr(region, index);
-        uint64_t stop = window + UM_BLOCK_BYTES < end ? window + UM_BLOCK_BYTES : end;
-        um_run_t run = {(uint32_t)((addr - window) / UM_PAGE_BYTES),
-                        (uint32_t)((stop - window + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES)};
-
-        ask_block(uvm, region, index, run, question, &extents);
-        addr = stop;
-    }
+    for (uint32_t i = um_region_index(region, addr); i <= um_region_index(region, addr + bytes - 1);
+         i++)
+        ask_block(uvm, um_region_block(region, i), um_region_window(region, i),
+                  um_region_run(region, i, addr, addr + bytes), question, &extents);
     flush(&extents);
     return extents.n;
 }

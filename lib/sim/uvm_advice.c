@@ -1,37 +1,38 @@
 /* What a user asks for: prefetch, advice, discard. */
 #include "sim/uvm_state.h"
 
-/* Calls `fn` for each block of a range with the pages of it that the range takes. */
-typedef um_status_t (*block_fn)(um_visit_t *visit, uint32_t argument, const um_set_t *pages);
+/* Calls `fn` for each block of a range with the pages of it that the range takes. Advice is left out
+ * where the range has less than half of what lives in a block. */
+typedef void (*advice_fn)(um_visit_t *visit, uint32_t processor);
+typedef um_status_t (*pages_fn)(um_visit_t *visit, uint32_t processor, const um_set_t *pages);
 
 static um_status_t each_block(um_uvm_t *uvm, uint64_t addr, uint64_t bytes, uint64_t now_ns,
-                              um_uvm_work_t *work, uint32_t argument, block_fn fn)
+                              um_uvm_work_t *work, uint32_t processor, advice_fn advise,
+                              pages_fn treat)
 {
     um_region_t *region = um_uvm_region_at(uvm, addr, bytes);
-    uint64_t end = addr + bytes;
+    um_status_t status = UM_OK;
 
     if (!region)
         return UM_ERR_INVALID;
     uvm->last = region;
-    while (addr < end) {
-        uint32_t index = (uint32_t)((addr - region->base) / UM_BLOCK_BYTES);
-        uint64_t window = um_region_block_addr(region, index);
-        uint64_t stop = window + UM_BLOCK_BYTES < end ? window + UM_BLOCK_BYTES : end;
-        um_set_t pages = um_set_of((uint32_t)((addr - window) / UM_PAGE_BYTES),
-                                   (uint32_t)((stop - window + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES));
+    for (uint32_t i = um_region_index(region, addr);
+         i <= um_region_index(region, addr + bytes - 1) && status == UM_OK; i++) {
+        um_run_t run = um_region_run(region, i, addr, addr + bytes);
+        um_set_t pages = um_set_of(run.first, run.end);
         um_visit_t visit;
-        um_status_t status = um_visit_begin(&visit, uvm, region, index, now_ns, work);
 
+        status = um_visit_begin_at(&visit, uvm, region, i, now_ns, work);
         if (status != UM_OK)
-            return status;
+            break;
         work->batches_blocks++;
-        status = fn(&visit, argument, &pages);
+        if (treat)
+            status = treat(&visit, processor, &pages);
+        else if ((run.end - run.first) * 2 >= um_region_live_pages(region, i))
+            advise(&visit, processor);
         um_visit_end(&visit);
-        if (status != UM_OK)
-            return status;
-        addr = stop;
     }
-    return UM_OK;
+    return status;
 }
 
 /* ---- prefetch ---- */
@@ -70,37 +71,27 @@ um_status_t um_uvm_prefetch(um_uvm_t *uvm, int32_t device, uint64_t addr, uint64
 
     if (!um_processor_of(uvm, device, &to))
         return UM_ERR_INVALID;
-    return each_block(uvm, addr, bytes, now_ns, work, to, prefetch_block);
+    return each_block(uvm, addr, bytes, now_ns, work, to, NULL, prefetch_block);
 }
 
 /* ---- advice ---- */
 
-static bool most(const um_visit_t *visit, const um_set_t *pages)
-{
-    return um_set_count(pages) * 2 >= visit->end - visit->first;
-}
-
 /* Existing mappings lose the right to write, so that a write is noticed. */
-static um_status_t set_read_mostly(um_visit_t *visit, uint32_t unused, const um_set_t *pages)
+static void set_read_mostly(um_visit_t *visit, uint32_t unused)
 {
     (void)unused;
-    if (!most(visit, pages))
-        return UM_OK;
     visit->block->read_mostly = true;
     for (uint32_t p = 0; p < visit->uvm->n_processors; p++)
         memset(&visit->pages->of[p].writable, 0, sizeof(um_set_t));
-    return UM_OK;
 }
 
 /* One copy stays: at the preferred location, else the first processor's that has one. */
-static um_status_t unset_read_mostly(um_visit_t *visit, uint32_t unused, const um_set_t *pages)
+static void unset_read_mostly(um_visit_t *visit, uint32_t unused)
 {
     um_set_t kept = {{0}};
     uint32_t start = visit->block->preferred ? visit->block->preferred - 1u : UM_CPU;
 
     (void)unused;
-    if (!most(visit, pages))
-        return UM_OK;
     visit->block->read_mostly = false;
     for (uint32_t i = 0; i < visit->uvm->n_processors; i++) {
         uint32_t p = i == 0 ? start : i <= start ? i - 1 : i;
@@ -112,59 +103,47 @@ static um_status_t unset_read_mostly(um_visit_t *visit, uint32_t unused, const u
         um_set_add(&kept, &mine);
     }
     um_visit_unmap_stranded(visit);
-    return UM_OK;
 }
 
 /* Its own remote mappings go, so that its next touch brings the pages. */
-static um_status_t set_preferred(um_visit_t *visit, uint32_t processor, const um_set_t *pages)
+static void set_preferred(um_visit_t *visit, uint32_t processor)
 {
     um_set_t far;
 
-    if (!most(visit, pages))
-        return UM_OK;
     visit->block->preferred = (uint8_t)(processor + 1);
     far = um_set_less(&visit->pages->of[processor].mapped, &visit->pages->of[processor].resident);
     um_visit_unmap(visit, processor, &far);
-    return UM_OK;
 }
 
-static um_status_t unset_preferred(um_visit_t *visit, uint32_t unused, const um_set_t *pages)
+static void unset_preferred(um_visit_t *visit, uint32_t unused)
 {
     (void)unused;
-    if (most(visit, pages))
-        visit->block->preferred = 0;
-    return UM_OK;
+    visit->block->preferred = 0;
 }
 
-static um_status_t set_accessed_by(um_visit_t *visit, uint32_t processor, const um_set_t *pages)
+static void set_accessed_by(um_visit_t *visit, uint32_t processor)
 {
     um_set_t all;
 
-    if (!most(visit, pages))
-        return UM_OK;
     visit->block->accessed_by |= UM_BIT(processor);
-    all = um_set_of(visit->first, visit->end);
+    all = um_set_of(0, UM_SET_PAGES);
     um_visit_map_accessed_by(visit, &all);
-    return UM_OK;
 }
 
-static um_status_t unset_accessed_by(um_visit_t *visit, uint32_t processor, const um_set_t *pages)
+static void unset_accessed_by(um_visit_t *visit, uint32_t processor)
 {
     um_set_t far;
 
-    if (!most(visit, pages))
-        return UM_OK;
     visit->block->accessed_by &= (uint16_t)~UM_BIT(processor);
     far = um_set_less(&visit->pages->of[processor].mapped, &visit->pages->of[processor].resident);
     um_visit_unmap(visit, processor, &far);
-    return UM_OK;
 }
 
 um_status_t um_uvm_advise(um_uvm_t *uvm, um_hint_kind_t advice, int32_t device, uint64_t addr,
                           uint64_t bytes, um_uvm_work_t *work)
 {
     static const struct {
-        block_fn fn;
+        advice_fn fn;
         bool for_processor;
     } table[UM_HINT_KIND_COUNT] = {
         [UM_HINT_READ_MOSTLY] = {set_read_mostly, false},
@@ -180,7 +159,7 @@ um_status_t um_uvm_advise(um_uvm_t *uvm, um_hint_kind_t advice, int32_t device, 
         return UM_ERR_INVALID;
     if (table[advice].for_processor && !um_processor_of(uvm, device, &processor))
         return UM_ERR_INVALID;
-    return each_block(uvm, addr, bytes, 0, work, processor, table[advice].fn);
+    return each_block(uvm, addr, bytes, 0, work, processor, table[advice].fn, NULL);
 }
 
 /* ---- discard ---- */
@@ -200,5 +179,5 @@ static um_status_t discard_block(um_visit_t *visit, uint32_t unused, const um_se
 
 um_status_t um_uvm_discard(um_uvm_t *uvm, uint64_t addr, uint64_t bytes, um_uvm_work_t *work)
 {
-    return each_block(uvm, addr, bytes, 0, work, 0, discard_block);
+    return each_block(uvm, addr, bytes, 0, work, 0, NULL, discard_block);
 }

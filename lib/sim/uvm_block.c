@@ -1,43 +1,7 @@
-/* Regions and blocks: finding them, and the page sets that a visit works on. */
+/* Blocks: the page sets that a visit works on, and what every rule does to them. */
 #include <stdlib.h>
 
 #include "sim/uvm_state.h"
-
-/* The live region that holds [addr, addr+bytes), NULL = none does. */
-um_region_t *um_uvm_region_at(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes)
-{
-    um_region_t *region = uvm->last;
-    size_t low = 0, high = uvm->n_regions;
-
-    if (!region || addr < region->addr || addr >= region->end) {
-        while (low < high) {
-            size_t middle = (low + high) / 2;
-
-            if (uvm->by_addr[middle]->addr <= addr)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (!low)
-            return NULL;
-        region = uvm->by_addr[low - 1];
-        if (addr >= region->end)
-            return NULL;
-    }
-    return bytes && bytes <= region->end - addr ? region : NULL;
-}
-
-um_run_t um_region_block_run(const um_region_t *region, uint32_t block)
-{
-    uint64_t window = um_region_block_addr(region, block);
-    um_run_t run = {0, UM_SET_PAGES};
-
-    if (window < region->addr)
-        run.first = (uint32_t)((region->addr - window) / UM_PAGE_BYTES);
-    if (region->end - window < UM_BLOCK_BYTES)
-        run.end = (uint32_t)((region->end - window) / UM_PAGE_BYTES);
-    return run;
-}
 
 bool um_processor_of(const um_uvm_t *uvm, int32_t device, uint32_t *out)
 {
@@ -59,7 +23,7 @@ static um_pages_t *take_pages(um_uvm_t *uvm)
     return pages;
 }
 
-void um_block_drop_sets(um_uvm_t *uvm, um_block_t *block)
+static void drop_sets(um_uvm_t *uvm, um_block_t *block)
 {
     if (!block->pages)
         return;
@@ -68,14 +32,25 @@ void um_block_drop_sets(um_uvm_t *uvm, um_block_t *block)
     block->pages = NULL;
 }
 
-um_status_t um_visit_begin(um_visit_t *visit, um_uvm_t *uvm, um_region_t *region, uint32_t index,
-                           uint64_t now_ns, um_uvm_work_t *work)
+void um_block_forget(um_uvm_t *uvm, um_block_t *block)
 {
-    um_block_t *block = &region->blocks[index];
-    um_run_t run = um_region_block_run(region, index);
+    for (uint32_t p = 0; p < uvm->n_processors; p++) {
+        uint32_t whole = block->resident & UM_BIT(p) ? UM_SET_PAGES : 0;
+        uint32_t n = block->pages ? um_set_count(&block->pages->of[p].resident) : whole;
 
+        uvm->resident_bytes[p] -= (uint64_t)n * UM_PAGE_BYTES;
+    }
+    while (block->chunks)
+        um_chunk_free(uvm, block->chunks);
+    um_thrash_reset(block);
+    drop_sets(uvm, block);
+}
+
+um_status_t um_visit_begin(um_visit_t *visit, um_uvm_t *uvm, um_block_t *block, uint64_t window,
+                           uint32_t region, uint64_t now_ns, um_uvm_work_t *work)
+{
     if (!block->pages) {
-        um_set_t all = um_set_of(run.first, run.end);
+        um_set_t all = um_set_of(0, UM_SET_PAGES);
         um_pages_t *pages = take_pages(uvm);
 
         if (!pages)
@@ -94,9 +69,16 @@ um_status_t um_visit_begin(um_visit_t *visit, um_uvm_t *uvm, um_region_t *region
             pages->discarded = all;
         block->pages = pages;
     }
-    *visit =
-        (um_visit_t){uvm, region, block, block->pages, index, run.first, run.end, now_ns, work};
+    *visit = (um_visit_t){uvm, block, block->pages, window, region, now_ns, work};
     return UM_OK;
+}
+
+um_status_t um_visit_begin_at(um_visit_t *visit, um_uvm_t *uvm, const um_region_t *region,
+                              uint32_t index, uint64_t now_ns, um_uvm_work_t *work)
+{
+    return um_visit_begin(visit, uvm, um_region_block(region, index),
+                          um_region_window(region, index),
+                          um_region_shares(region, index) ? 0 : region->id, now_ns, work);
 }
 
 /* Sets the bit where the set is all of the window; false when it is neither all nor empty. */
@@ -129,7 +111,7 @@ void um_visit_end(um_visit_t *visit)
 {
     um_block_t *block = visit->block;
     const um_pages_t *pages = visit->pages;
-    um_set_t all = um_set_of(visit->first, visit->end);
+    um_set_t all = um_set_of(0, UM_SET_PAGES);
     uint16_t resident = 0, mapped = 0, writable = 0, fresh = 0, discarded = 0;
 
     place_chunks(visit);
@@ -145,7 +127,7 @@ void um_visit_end(um_visit_t *visit)
     block->writable = writable;
     block->fresh = fresh;
     block->discarded = discarded;
-    um_block_drop_sets(visit->uvm, block);
+    drop_sets(visit->uvm, block);
 }
 
 void um_visit_settle(um_visit_t *visit, uint32_t processor, const um_set_t *pages)

@@ -25,15 +25,16 @@ void um_visit_map(um_visit_t *visit, uint32_t processor, const um_set_t *pages, 
         um_event_t event = {.type = UM_EV_REMOTE_MAP};
 
         while (um_set_next_run(&there, &run)) {
+            uint64_t addr = um_visit_addr(visit, run.first);
             uint64_t bytes = (uint64_t)(run.end - run.first) * UM_PAGE_BYTES;
 
             visit->work->mapped_remote_bytes += bytes;
-            event.u.remote_map = (um_ev_remote_map_t){.addr = um_visit_addr(visit, run.first),
+            event.u.remote_map = (um_ev_remote_map_t){.addr = addr,
                                                       .bytes = bytes,
                                                       .src = um_device_of(where),
                                                       .dst = um_device_of(processor),
                                                       .cause = cause,
-                                                      .region = visit->region->id};
+                                                      .region = um_visit_region(visit, addr)};
             um_uvm_tell(uvm, &event);
         }
         um_set_drop(&far, &there);
@@ -146,14 +147,15 @@ static void tell_fault(const um_visit_t *visit, uint32_t processor, const um_set
     uint64_t addr = um_visit_addr(visit, um_set_next(faulted, 0));
 
     if (processor == UM_CPU)
-        event.u.cpu_fault =
-            (um_ev_cpu_fault_t){.addr = addr, .access = kind, .region = visit->region->id};
+        event.u.cpu_fault = (um_ev_cpu_fault_t){.addr = addr,
+                                                .access = kind,
+                                                .region = um_visit_region(visit, addr)};
     else
         event.u.gpu_fault = (um_ev_gpu_fault_t){.addr = addr,
                                                 .groups = um_set_count(faulted),
                                                 .access = kind,
                                                 .device = um_device_of(processor),
-                                                .region = visit->region->id};
+                                                .region = um_visit_region(visit, addr)};
     um_uvm_tell(visit->uvm, &event);
 }
 
@@ -227,7 +229,7 @@ static um_status_t touch(um_uvm_t *uvm, uint32_t processor, um_region_t *region,
     um_visit_t visit;
     um_set_t faulted;
     bool napping = false;
-    um_status_t status = um_visit_begin(&visit, uvm, region, index, now_ns, work);
+    um_status_t status = um_visit_begin_at(&visit, uvm, region, index, now_ns, work);
 
     if (status != UM_OK)
         return status;
@@ -258,19 +260,15 @@ static inline bool whole_faults(const um_block_t *block, uint32_t processor, um_
 static bool locate(const um_uvm_t *uvm, int32_t device, uint64_t addr, uint64_t bytes,
                    uint32_t *processor, um_region_t **region, uint32_t *index, um_run_t *run)
 {
-    uint32_t at;
-
-    if (!um_processor_of(uvm, device, processor) || !bytes)
+    if (!um_processor_of(uvm, device, processor))
         return false;
     *region = um_uvm_region_at(uvm, addr, bytes);
     if (!*region)
         return false;
-    *index = (uint32_t)((addr - (*region)->base) / UM_BLOCK_BYTES);
-    at = (uint32_t)((addr - (*region)->base) % UM_BLOCK_BYTES);
-    if (bytes > UM_BLOCK_BYTES - at)
+    *index = um_region_index(*region, addr);
+    if (bytes > UM_BLOCK_BYTES - addr % UM_BLOCK_BYTES)
         return false;
-    run->first = at / UM_PAGE_BYTES;
-    run->end = (uint32_t)((at + bytes + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES);
+    *run = um_region_run(*region, *index, addr, addr + bytes);
     return true;
 }
 
@@ -281,15 +279,14 @@ um_status_t um_uvm_touch(um_uvm_t *uvm, int32_t device, uint64_t addr, uint64_t 
     um_region_t *region;
     um_block_t *block;
     um_set_t touched, faulted;
-    um_run_t run, all;
+    um_run_t run;
 
     if (!locate(uvm, device, addr, bytes, &processor, &region, &index, &run))
         return UM_ERR_INVALID;
     uvm->last = region;
-    block = &region->blocks[index];
+    block = um_region_block(region, index);
     if (!block->pages && !whole_faults(block, processor, kind)) {
-        all = um_region_block_run(region, index);
-        if (!block->fresh || (run.first <= all.first && run.end >= all.end)) {
+        if (!block->fresh || run.end - run.first == UM_SET_PAGES) {
             block->fresh = false;
             if (!(block->resident & UM_BIT(processor)))
                 count_remote(work, kind, run.end - run.first);
@@ -313,16 +310,15 @@ um_status_t um_uvm_touch_pages(um_uvm_t *uvm, int32_t device, uint64_t addr,
 {
     uint32_t processor, index;
     um_region_t *region;
-    um_set_t touched, all, outside;
+    um_set_t touched;
     um_run_t run;
 
     if (!locate(uvm, device, addr, 1, &processor, &region, &index, &run))
         return UM_ERR_INVALID;
     memcpy(touched.word, pages, sizeof(touched.word));
-    run = um_region_block_run(region, index);
-    all = um_set_of(run.first, run.end);
-    outside = um_set_less(&touched, &all);
-    if (um_set_empty(&touched) || !um_set_empty(&outside))
+    run = um_region_run(region, index, region->addr, region->end);
+    if (um_set_empty(&touched) ||
+        um_set_count_run(&touched, run.first, run.end) != um_set_count(&touched))
         return UM_ERR_INVALID;
     uvm->last = region;
     return touch(uvm, processor, region, index, &touched, kind, now_ns, work);
@@ -338,7 +334,7 @@ bool um_uvm_would_fault(const um_uvm_t *uvm, int32_t device, uint64_t addr, uint
 
     if (!locate(uvm, device, addr, bytes, &processor, &region, &index, &run))
         return true;
-    block = &region->blocks[index];
+    block = um_region_block(region, index);
     if (!block->pages)
         return whole_faults(block, processor, kind);
     return um_set_count_run(allowed(block->pages, processor, kind), run.first, run.end) !=

@@ -5,14 +5,6 @@
 
 /* ---- chunks and their lists ---- */
 
-uint64_t um_chunk_bytes(const um_region_t *region, uint32_t block)
-{
-    um_run_t run = um_region_block_run(region, block);
-    uint64_t bytes = (uint64_t)(run.end - run.first) * UM_PAGE_BYTES;
-
-    return (bytes + UM_BIG_PAGE_BYTES - 1) / UM_BIG_PAGE_BYTES * UM_BIG_PAGE_BYTES;
-}
-
 um_chunk_t *um_block_chunk(const um_block_t *block, uint32_t processor)
 {
     um_chunk_t *chunk = block->chunks;
@@ -59,14 +51,13 @@ void um_chunk_put(um_uvm_t *uvm, um_chunk_t *chunk, um_list_t list)
 /* Gives the memory back; nothing may be resident in it any more. */
 void um_chunk_free(um_uvm_t *uvm, um_chunk_t *chunk)
 {
-    um_block_t *block = &chunk->region->blocks[chunk->block];
-    um_chunk_t **at = &block->chunks;
+    um_chunk_t **at = &chunk->block->chunks;
 
     while (*at != chunk)
         at = &(*at)->of_block;
     *at = chunk->of_block;
     unlink_chunk(uvm, chunk);
-    uvm->gpu[chunk->processor].allocated -= um_chunk_bytes(chunk->region, chunk->block);
+    uvm->gpu[chunk->processor].allocated -= UM_BLOCK_BYTES;
     chunk->next = uvm->free_chunks;
     uvm->free_chunks = chunk;
 }
@@ -79,7 +70,8 @@ static um_status_t evict(um_uvm_t *uvm, um_chunk_t *chunk, uint64_t now_ns, um_u
     uint32_t gpu = chunk->processor;
     um_set_t nothing = {{0}}, gone, dead, last;
     um_visit_t visit;
-    um_status_t status = um_visit_begin(&visit, uvm, chunk->region, chunk->block, now_ns, work);
+    um_status_t status =
+        um_visit_begin(&visit, uvm, chunk->block, chunk->window, chunk->region, now_ns, work);
 
     if (status != UM_OK)
         return status;
@@ -109,12 +101,12 @@ static um_status_t evict(um_uvm_t *uvm, um_chunk_t *chunk, uint64_t now_ns, um_u
     return UM_OK;
 }
 
-static um_status_t make_room(um_uvm_t *uvm, uint32_t processor, uint64_t bytes, uint64_t now_ns,
+static um_status_t make_room(um_uvm_t *uvm, uint32_t processor, uint64_t now_ns,
                              um_uvm_work_t *work)
 {
     um_gpu_t *gpu = &uvm->gpu[processor];
 
-    while (gpu->capacity - gpu->allocated < bytes) {
+    while (gpu->capacity - gpu->allocated < UM_BLOCK_BYTES) {
         um_chunk_t *victim = NULL;
         um_status_t status;
 
@@ -134,12 +126,10 @@ um_status_t um_visit_allocate(um_visit_t *visit, uint32_t processor)
     um_uvm_t *uvm = visit->uvm;
     um_chunk_t *chunk;
     um_status_t status;
-    uint64_t bytes;
 
     if (processor == UM_CPU || um_block_chunk(visit->block, processor))
         return UM_OK;
-    bytes = um_chunk_bytes(visit->region, visit->index);
-    status = make_room(uvm, processor, bytes, visit->now_ns, visit->work);
+    status = make_room(uvm, processor, visit->now_ns, visit->work);
     if (status != UM_OK)
         return status;
     chunk = uvm->free_chunks;
@@ -147,13 +137,14 @@ um_status_t um_visit_allocate(um_visit_t *visit, uint32_t processor)
         uvm->free_chunks = chunk->next;
     else if (!(chunk = malloc(sizeof(*chunk))))
         return UM_ERR_NO_MEMORY;
+    chunk->block = visit->block;
+    chunk->window = visit->window;
     chunk->region = visit->region;
-    chunk->block = visit->index;
     chunk->processor = (uint8_t)processor;
     chunk->of_block = visit->block->chunks;
     visit->block->chunks = chunk;
     link_chunk(uvm, chunk, UM_LIST_UNUSED);
-    uvm->gpu[processor].allocated += bytes;
+    uvm->gpu[processor].allocated += UM_BLOCK_BYTES;
     return UM_OK;
 }
 
@@ -173,6 +164,7 @@ static void transfer(um_visit_t *visit, uint32_t from, uint32_t to, um_run_t run
     um_uvm_work_t *work = visit->work;
     uint32_t class = size_class(run.end - run.first);
     uint64_t bytes = (uint64_t)(run.end - run.first) * UM_PAGE_BYTES;
+    uint64_t addr = um_visit_addr(visit, run.first);
     um_event_t event = {.type = UM_EV_MIGRATE};
 
     if (from == UM_CPU) {
@@ -187,12 +179,12 @@ static void transfer(um_visit_t *visit, uint32_t from, uint32_t to, um_run_t run
         work->transfers_peer[class]++;
         work->bytes_peer += bytes;
     }
-    event.u.migrate = (um_ev_migrate_t){.addr = um_visit_addr(visit, run.first),
+    event.u.migrate = (um_ev_migrate_t){.addr = addr,
                                         .bytes = bytes,
                                         .src = um_device_of(from),
                                         .dst = um_device_of(to),
                                         .cause = cause,
-                                        .region = visit->region->id};
+                                        .region = um_visit_region(visit, addr)};
     um_uvm_tell(visit->uvm, &event);
 }
 

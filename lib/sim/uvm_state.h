@@ -33,21 +33,24 @@ typedef struct um_thrash {
     uint8_t holder;      /* processor that may go on while the others nap */
     uint8_t pin_at;      /* where pinned pages stay */
     uint8_t resets;
-    bool napping; /* somebody naps or has just woken */
+    bool napping; /* somebody naps, or has just woken */
     um_set_t thrashing, pinned;
-    uint8_t events[UM_SET_PAGES];
-    uint8_t throttles[UM_SET_PAGES];
+    struct {
+        uint64_t last_ns; /* event or nap's end */
+        uint8_t events, throttles;
+    } page[UM_SET_PAGES];
 } um_thrash_t;
 
 typedef struct um_region um_region_t;
 typedef struct um_block um_block_t;
 
-/* GPU memory behind a block on one GPU. */
+/* The 2 MiB of GPU memory behind a block on one GPU. */
 typedef struct um_chunk {
     struct um_chunk *prev, *next; /* of the list it is in; next alone when free */
     struct um_chunk *of_block;    /* the block's chunk on another GPU */
-    um_region_t *region;
-    uint32_t block; /* in the region */
+    um_block_t *block;
+    uint64_t window; /* address of the block */
+    uint32_t region; /* id, 0 = several share the block */
     uint8_t processor;
     uint8_t list; /* um_list_t */
 } um_chunk_t;
@@ -60,8 +63,8 @@ typedef enum um_list {
     UM_LIST_COUNT = 3
 } um_list_t;
 
-/* 2 MiB of a region (less at its ends). While pages == NULL the three masks, fresh and discarded say
- * it for all pages; all zero is a block that nobody touched. */
+/* 2 MiB of address space. While pages == NULL the three masks, fresh and discarded say it for all
+ * pages; all zero is a block that nobody touched. */
 struct um_block {
     um_pages_t *pages;
     um_thrash_t *thrash;
@@ -75,12 +78,20 @@ struct um_block {
     bool fresh, discarded;
 };
 
+/* A block that regions share: small allocations lie side by side in 2 MiB, even in one page. */
+typedef struct um_shared {
+    um_block_t block;
+    uint32_t regions;
+    uint32_t pages; /* that live regions take, counted once for each */
+} um_shared_t;
+
 struct um_region {
     uint32_t id;
     uint32_t n_blocks;
-    uint64_t addr, end; /* page-aligned outwards */
-    uint64_t base;      /* addr down to 2 MiB: block i's window begins at base + i * 2 MiB */
-    um_block_t *blocks;
+    uint64_t addr, end;
+    uint64_t base;            /* addr down to 2 MiB: block i is at base + i * 2 MiB */
+    um_block_t *blocks;       /* all, but an end that is only partly the region's is elsewhere: */
+    um_shared_t *head, *tail; /* NULL = whole; a region of one block has no tail */
 };
 
 typedef struct um_gpu {
@@ -106,27 +117,43 @@ struct um_uvm {
 /* A visit of one block: what all rules are given. `pages` is there for as long as it lasts. */
 typedef struct um_visit {
     um_uvm_t *uvm;
-    um_region_t *region;
     um_block_t *block;
     um_pages_t *pages;
-    uint32_t index;      /* of the block */
-    uint32_t first, end; /* the window's pages that belong to the region */
+    uint64_t window; /* address of the block */
+    uint32_t region; /* id, 0 = several share the block */
     uint64_t now_ns;
     um_uvm_work_t *work;
 } um_visit_t;
 
-/* ---- uvm_block.c: regions and blocks ---- */
+/* ---- uvm_region.c ---- */
 
+/* The live region that holds [addr, addr+bytes), give or take what else is in its first and last
+ * page; NULL = none does. */
 um_region_t *um_uvm_region_at(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes);
-static inline uint64_t um_region_block_addr(const um_region_t *region, uint32_t block)
+um_block_t *um_region_block(const um_region_t *region, uint32_t index);
+bool um_region_shares(const um_region_t *region, uint32_t index);
+/* Pages of the block that live regions take. */
+uint32_t um_region_live_pages(const um_region_t *region, uint32_t index);
+static inline uint32_t um_region_index(const um_region_t *region, uint64_t addr)
 {
-    return region->base + (uint64_t)block * UM_BLOCK_BYTES;
+    return addr < region->base ? 0 : (uint32_t)((addr - region->base) / UM_BLOCK_BYTES);
 }
-um_run_t um_region_block_run(const um_region_t *region, uint32_t block);
+static inline uint64_t um_region_window(const um_region_t *region, uint32_t index)
+{
+    return region->base + (uint64_t)index * UM_BLOCK_BYTES;
+}
+/* The pages of block `index` that [addr, end) takes. */
+um_run_t um_region_run(const um_region_t *region, uint32_t index, uint64_t addr, uint64_t end);
+void um_regions_free(um_uvm_t *uvm);
+
+/* ---- uvm_block.c: what a visit does to a block ---- */
+
 /* Begins and ends a visit; begin allocates page sets (UM_ERR_NO_MEMORY), end gives them back when
  * all pages are alike and puts the block's chunks on the right lists. */
-um_status_t um_visit_begin(um_visit_t *visit, um_uvm_t *uvm, um_region_t *region, uint32_t block,
-                           uint64_t now_ns, um_uvm_work_t *work);
+um_status_t um_visit_begin(um_visit_t *visit, um_uvm_t *uvm, um_block_t *block, uint64_t window,
+                           uint32_t region, uint64_t now_ns, um_uvm_work_t *work);
+um_status_t um_visit_begin_at(um_visit_t *visit, um_uvm_t *uvm, const um_region_t *region,
+                              uint32_t index, uint64_t now_ns, um_uvm_work_t *work);
 void um_visit_end(um_visit_t *visit);
 /* Residency, with the counters kept. */
 void um_visit_settle(um_visit_t *visit, uint32_t processor, const um_set_t *pages);
@@ -139,7 +166,8 @@ void um_visit_unmap(um_visit_t *visit, uint32_t processor, const um_set_t *pages
 um_set_t um_visit_reachable(const um_visit_t *visit, uint32_t who, const um_set_t *pages);
 /* Takes away the mappings of pages whose last reachable copy went. */
 void um_visit_unmap_stranded(um_visit_t *visit);
-void um_block_drop_sets(um_uvm_t *uvm, um_block_t *block);
+/* The block's region is gone: so are its memory, its sets and what was noted about it. */
+void um_block_forget(um_uvm_t *uvm, um_block_t *block);
 
 static inline int32_t um_device_of(uint32_t processor)
 {
@@ -149,9 +177,7 @@ bool um_processor_of(const um_uvm_t *uvm, int32_t device, uint32_t *out);
 /* `who` can reach the memory of `where`. */
 static inline bool um_uvm_reaches(const um_uvm_t *uvm, uint32_t who, uint32_t where)
 {
-    if (who == where)
-        return true;
-    if (where == UM_CPU)
+    if (who == where || where == UM_CPU)
         return true;
     return who == UM_CPU ? uvm->config.coherent : uvm->config.peers;
 }
@@ -163,7 +189,6 @@ um_chunk_t *um_block_chunk(const um_block_t *block, uint32_t processor);
 um_status_t um_visit_allocate(um_visit_t *visit, uint32_t processor);
 void um_chunk_free(um_uvm_t *uvm, um_chunk_t *chunk);
 void um_chunk_put(um_uvm_t *uvm, um_chunk_t *chunk, um_list_t list); /* at the list's tail */
-uint64_t um_chunk_bytes(const um_region_t *region, uint32_t block);
 /* Pages that leave where a prefetch brought them, untouched: counts those that are fresh. */
 void um_visit_waste(um_visit_t *visit, const um_set_t *pages);
 /* Brings `faulted` and `prefetched` pages to `to` (memory allocated): populates what is nowhere,
@@ -204,7 +229,17 @@ static inline void um_uvm_tell(const um_uvm_t *uvm, const um_event_t *event)
 }
 static inline uint64_t um_visit_addr(const um_visit_t *visit, uint32_t page)
 {
-    return um_region_block_addr(visit->region, visit->index) + (uint64_t)page * UM_PAGE_BYTES;
+    return visit->window + (uint64_t)page * UM_PAGE_BYTES;
+}
+/* The region of an address in the block, 0 = of none any more. */
+static inline uint32_t um_visit_region(const um_visit_t *visit, uint64_t addr)
+{
+    const um_region_t *region;
+
+    if (visit->region)
+        return visit->region;
+    region = um_uvm_region_at(visit->uvm, addr, 1);
+    return region ? region->id : 0;
 }
 
 #endif

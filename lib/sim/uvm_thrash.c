@@ -10,31 +10,44 @@ void um_thrash_reset(um_block_t *block)
     block->moved_ns = 0;
 }
 
-static void forget(um_thrash_t *thrash)
+static void forget(um_thrash_t *thrash, const um_set_t *pages)
 {
-    uint8_t resets = thrash->resets;
-
-    memset(thrash, 0, sizeof(*thrash));
-    thrash->resets = resets;
+    for (uint32_t page = um_set_next(pages, 0); page < UM_SET_PAGES;
+         page = um_set_next(pages, page + 1))
+        thrash->page[page].events = thrash->page[page].throttles = 0;
+    um_set_drop(&thrash->thrashing, pages);
+    um_set_drop(&thrash->pinned, pages);
 }
 
-/* Pins run out, and so does the whole finding after a quiet epoch, but only so many times. */
-static void age(um_visit_t *visit, um_thrash_t *thrash)
+/* What was found wears off: pins run out, a page that comes back after a quiet lapse starts anew, and
+ * so does a block after a quiet epoch, but a block only so many times. */
+static void age(um_visit_t *visit, um_thrash_t *thrash, const um_set_t *faulted)
 {
     const um_uvm_params_t *params = &visit->uvm->config.params;
-    uint64_t lapse_ns = visit->uvm->lapse_ns;
+    uint64_t lapse_ns = visit->uvm->lapse_ns, now_ns = visit->now_ns;
+    um_set_t calm = um_set_and(faulted, &thrash->thrashing);
 
-    if (!um_set_empty(&thrash->pinned) && visit->now_ns >= thrash->pin_end_ns) {
-        for (uint32_t page = um_set_next(&thrash->pinned, 0); page < UM_SET_PAGES;
-             page = um_set_next(&thrash->pinned, page + 1))
-            thrash->events[page] = thrash->throttles[page] = 0;
-        um_set_drop(&thrash->thrashing, &thrash->pinned);
-        memset(&thrash->pinned, 0, sizeof(thrash->pinned));
-    }
     if (thrash->last_thrash_ns && thrash->resets < params->uvm_perf_thrashing_max_resets &&
-        visit->now_ns - thrash->last_thrash_ns > params->uvm_perf_thrashing_epoch * lapse_ns) {
-        forget(thrash);
+        now_ns > thrash->last_thrash_ns + params->uvm_perf_thrashing_epoch * lapse_ns) {
+        um_set_t all = um_set_of(0, UM_SET_PAGES);
+
+        forget(thrash, &all);
+        thrash->last_thrash_ns = 0;
         thrash->resets++;
+        return;
+    }
+    if (!um_set_empty(&thrash->pinned) && now_ns >= thrash->pin_end_ns) {
+        um_set_t pinned = thrash->pinned;
+
+        forget(thrash, &pinned);
+    }
+    um_set_drop(&calm, &thrash->pinned);
+    for (uint32_t page = um_set_next(&calm, 0); page < UM_SET_PAGES;
+         page = um_set_next(&calm, page + 1)) {
+        um_set_t one = um_set_of(page, page + 1);
+
+        if (now_ns > thrash->page[page].last_ns + lapse_ns)
+            forget(thrash, &one);
     }
 }
 
@@ -52,31 +65,47 @@ static uint32_t pin_place(const um_visit_t *visit, uint32_t processor)
 
 static void tell_throttle(const um_visit_t *visit, uint32_t processor, uint32_t page, uint64_t ns)
 {
+    uint64_t addr = um_visit_addr(visit, page);
     um_event_t event = {.type = UM_EV_THROTTLE};
 
-    event.u.throttle = (um_ev_throttle_t){.addr = um_visit_addr(visit, page),
+    event.u.throttle = (um_ev_throttle_t){.addr = addr,
                                           .duration_ns = ns,
                                           .device = um_device_of(processor),
-                                          .region = visit->region->id};
+                                          .region = um_visit_region(visit, addr)};
     um_uvm_tell(visit->uvm, &event);
 }
 
-static void tell_thrash(const um_visit_t *visit, const um_set_t *pages)
+/* As the driver tells it: page by page, and of the processors only the GPUs. */
+static void tell_thrash(const um_visit_t *visit, uint32_t page)
 {
-    const um_thrash_t *thrash = visit->block->thrash;
-    uint64_t processors = (uint64_t)thrash->processors >> 1;
+    uint64_t addr = um_visit_addr(visit, page);
     um_event_t event = {.type = UM_EV_THRASH};
-    um_run_t run = {0, 0};
 
-    if (thrash->processors & UM_BIT(UM_CPU))
-        processors |= 1ULL << 63;
-    while (um_set_next_run(pages, &run)) {
-        event.u.thrash = (um_ev_thrash_t){.addr = um_visit_addr(visit, run.first),
-                                          .bytes = (uint64_t)(run.end - run.first) * UM_PAGE_BYTES,
-                                          .processors = processors,
-                                          .region = visit->region->id};
-        um_uvm_tell(visit->uvm, &event);
+    event.u.thrash = (um_ev_thrash_t){.addr = addr,
+                                      .bytes = UM_PAGE_BYTES,
+                                      .processors = visit->block->thrash->processors >> 1,
+                                      .region = um_visit_region(visit, addr)};
+    um_uvm_tell(visit->uvm, &event);
+}
+
+/* Puts the processor to sleep; counts for the pages unless it was asleep on the block already. */
+static void throttle(um_visit_t *visit, uint32_t processor, const um_set_t *bouncing)
+{
+    um_thrash_t *thrash = visit->block->thrash;
+    uint64_t nap_ns = visit->uvm->config.params.uvm_perf_thrashing_nap * visit->uvm->lapse_ns;
+
+    if (visit->now_ns >= thrash->nap_end_ns) {
+        thrash->nap_end_ns = visit->now_ns + nap_ns;
+        thrash->napping = true;
+        for (uint32_t page = um_set_next(bouncing, 0); page < UM_SET_PAGES;
+             page = um_set_next(bouncing, page + 1)) {
+            thrash->page[page].throttles++;
+            thrash->page[page].last_ns = thrash->nap_end_ns;
+        }
     }
+    visit->work->throttles++;
+    visit->work->nap_ns = thrash->nap_end_ns - visit->now_ns;
+    tell_throttle(visit, processor, um_set_next(bouncing, 0), visit->work->nap_ns);
 }
 
 um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const um_set_t *faulted)
@@ -88,7 +117,7 @@ um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const u
 
     if (!thrash)
         return UM_THRASH_NO;
-    age(visit, thrash);
+    age(visit, thrash, faulted);
     pinned = um_set_and(faulted, &thrash->pinned);
     bouncing = um_set_and(faulted, &thrash->thrashing);
     um_set_drop(&bouncing, &pinned);
@@ -99,9 +128,8 @@ um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const u
     thrash->last_thrash_ns = visit->now_ns;
     for (uint32_t page = um_set_next(&bouncing, 0); page < UM_SET_PAGES;
          page = um_set_next(&bouncing, page + 1))
-        if (thrash->throttles[page] > throttles)
-            throttles = thrash->throttles[page];
-
+        if (thrash->page[page].throttles > throttles)
+            throttles = thrash->page[page].throttles;
     if (throttles >= params->uvm_perf_thrashing_pin_threshold) {
         thrash->pin_at = (uint8_t)pin_place(visit, processor);
         thrash->pin_end_ns = visit->now_ns + params->uvm_perf_thrashing_pin * visit->uvm->lapse_ns;
@@ -109,24 +137,11 @@ um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const u
         visit->work->pins++;
         return UM_THRASH_PIN;
     }
-    /* One processor is let through; who comes while it holds the pages takes a nap, once. */
+    /* One processor holds the pages; who else wants them naps once, and then holds them. */
     if (processor == thrash->holder)
         return UM_THRASH_NO;
-    if (visit->now_ns < thrash->nap_end_ns || !thrash->napping) {
-        if (visit->now_ns >= thrash->nap_end_ns) {
-            thrash->nap_end_ns =
-                visit->now_ns + params->uvm_perf_thrashing_nap * visit->uvm->lapse_ns;
-            for (uint32_t page = um_set_next(&bouncing, 0); page < UM_SET_PAGES;
-                 page = um_set_next(&bouncing, page + 1))
-                thrash->throttles[page]++;
-            visit->work->throttles++;
-            tell_throttle(visit, processor, um_set_next(&bouncing, 0),
-                          thrash->nap_end_ns - visit->now_ns);
-        } else {
-            visit->work->throttles++;
-        }
-        thrash->napping = true;
-        visit->work->nap_ns = thrash->nap_end_ns - visit->now_ns;
+    if (!thrash->napping || visit->now_ns < thrash->nap_end_ns) {
+        throttle(visit, processor, &bouncing);
         return UM_THRASH_THROTTLE;
     }
     thrash->napping = false;
@@ -134,43 +149,39 @@ um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const u
     return UM_THRASH_NO;
 }
 
+/* Counts an event for each page; the first only opens the count (measured, MODEL.md). */
+static void count_events(um_visit_t *visit, uint32_t processor, const um_set_t *moved)
+{
+    uint32_t threshold = visit->uvm->config.params.uvm_perf_thrashing_threshold;
+    um_thrash_t *thrash = visit->block->thrash;
+
+    thrash->processors |= UM_BIT(processor) | UM_BIT(visit->block->moved_to);
+    for (uint32_t page = um_set_next(moved, 0); page < UM_SET_PAGES;
+         page = um_set_next(moved, page + 1)) {
+        thrash->page[page].last_ns = visit->now_ns;
+        if (thrash->page[page].events <= threshold)
+            thrash->page[page].events++;
+        if (thrash->page[page].events <= threshold || um_set_has(&thrash->thrashing, page))
+            continue;
+        um_set_fill(&thrash->thrashing, page, page + 1);
+        thrash->last_thrash_ns = visit->now_ns;
+        thrash->holder = (uint8_t)processor;
+        thrash->napping = false;
+        tell_thrash(visit, page);
+    }
+}
+
 um_status_t um_thrash_note(um_visit_t *visit, uint32_t processor, const um_set_t *moved)
 {
-    const um_uvm_params_t *params = &visit->uvm->config.params;
     um_block_t *block = visit->block;
-    um_set_t found = {{0}};
-    bool first = !block->moved_ns, other = block->moved_to != processor;
-    bool soon = !first && visit->now_ns - (block->moved_ns - 1) <= visit->uvm->lapse_ns;
 
-    if (!params->uvm_perf_thrashing_enable || um_set_empty(moved))
+    if (!visit->uvm->config.params.uvm_perf_thrashing_enable || um_set_empty(moved))
         return UM_OK;
-    if (!first && other && soon && !block->thrash) {
-        block->thrash = calloc(1, sizeof(*block->thrash));
-        if (!block->thrash)
+    if (block->moved_ns && block->moved_to != processor &&
+        visit->now_ns <= block->moved_ns - 1 + visit->uvm->lapse_ns) {
+        if (!block->thrash && !(block->thrash = calloc(1, sizeof(*block->thrash))))
             return UM_ERR_NO_MEMORY;
-    }
-    if (block->thrash) {
-        um_thrash_t *thrash = block->thrash;
-
-        for (uint32_t page = um_set_next(moved, 0); page < UM_SET_PAGES;
-             page = um_set_next(moved, page + 1)) {
-            if (!soon)
-                thrash->events[page] = 0;
-            else if (other && thrash->events[page] < UINT8_MAX)
-                thrash->events[page]++;
-            if (thrash->events[page] >= params->uvm_perf_thrashing_threshold &&
-                !um_set_has(&thrash->thrashing, page))
-                um_set_fill(&found, page, page + 1);
-        }
-        if (soon && other)
-            thrash->processors |= UM_BIT(processor) | UM_BIT(block->moved_to);
-        if (!um_set_empty(&found)) {
-            um_set_add(&thrash->thrashing, &found);
-            thrash->last_thrash_ns = visit->now_ns;
-            thrash->holder = (uint8_t)processor;
-            thrash->napping = false;
-            tell_thrash(visit, &found);
-        }
+        count_events(visit, processor, moved);
     }
     block->moved_ns = visit->now_ns + 1;
     block->moved_to = (uint8_t)processor;

@@ -3,16 +3,10 @@
 
 #define BIG_PAGES (UM_BIG_PAGE_BYTES / UM_PAGE_BYTES)
 
-/* The pages of the window in the aligned group of `size` pages around `page`. */
-static um_run_t group(const um_visit_t *visit, uint32_t page, uint32_t size)
+/* The aligned group of `size` pages around `page`. */
+static um_run_t group(uint32_t page, uint32_t size)
 {
-    um_run_t run = {page / size * size, page / size * size + size};
-
-    if (run.first < visit->first)
-        run.first = visit->first;
-    if (run.end > visit->end)
-        run.end = visit->end;
-    return run;
+    return (um_run_t){page / size * size, page / size * size + size};
 }
 
 /* Each faulted page grows to its big page, unless one of that is thrashing. */
@@ -22,7 +16,7 @@ static um_set_t big_pages(const um_visit_t *visit, const um_set_t *faulted)
     um_set_t grown = *faulted;
 
     for (uint32_t page = um_set_next(faulted, 0); page < UM_SET_PAGES;) {
-        um_run_t big = group(visit, page, BIG_PAGES);
+        um_run_t big = group(page, BIG_PAGES);
 
         if (!thrash || !um_set_count_run(&thrash->thrashing, big.first, big.end))
             um_set_fill(&grown, big.first, big.end);
@@ -38,7 +32,7 @@ static um_run_t climb(const um_visit_t *visit, const um_set_t *occupied, uint32_
     um_run_t best = {page, page + 1};
 
     for (uint32_t size = 2; size <= UM_SET_PAGES; size *= 2) {
-        um_run_t run = group(visit, page, size);
+        um_run_t run = group(page, size);
 
         if (um_set_count_run(occupied, run.first, run.end) * 100 >
             (run.end - run.first) * threshold)
@@ -60,7 +54,7 @@ um_set_t um_visit_grow(const um_visit_t *visit, uint32_t to, const um_set_t *fau
         return grown;
     populated = um_visit_populated(visit);
     if (block->preferred == to + 1 && um_set_empty(&populated)) {
-        grown = um_set_of(visit->first, visit->end);
+        grown = um_set_of(0, UM_SET_PAGES);
     } else {
         grown = big_pages(visit, faulted);
         occupied = um_set_or(&grown, &pages->of[to].resident);

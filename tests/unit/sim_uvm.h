@@ -36,7 +36,7 @@ static inline void sim_config(sim_t *sim, uint32_t gpus, uint64_t capacity)
 {
     memset(sim, 0, sizeof(*sim));
     sim->config.n_gpus = gpus;
-    for (uint32_t i = 0; i < gpus; i++)
+    for (uint32_t i = 0; i < gpus && i < UM_UVM_GPUS_MAX; i++)
         sim->config.capacity_bytes[i] = capacity;
     sim->config.event = sim_event;
     sim->config.event_ctx = sim;
