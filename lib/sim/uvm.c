@@ -62,7 +62,7 @@ void um_uvm_free(um_uvm_t *uvm)
 {
     if (!uvm)
         return;
-    um_regions_free(uvm);
+    um_uvm_regions_free(uvm);
     while (uvm->free_pages) {
         um_pages_t *pages = uvm->free_pages;
 
@@ -207,10 +207,10 @@ static size_t ask(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes, um_questio
 
     if (!region)
         return 0;
-    for (uint32_t i = um_region_index(region, addr); i <= um_region_index(region, addr + bytes - 1);
-         i++)
-        ask_block(uvm, um_region_block(region, i), um_region_window(region, i),
-                  um_region_run(region, i, addr, addr + bytes), question, &extents);
+    for (uint32_t i = um_uvm_region_index(region, addr);
+         i <= um_uvm_region_index(region, addr + bytes - 1); i++)
+        ask_block(uvm, um_uvm_region_block(region, i), um_uvm_region_window(region, i),
+                  um_uvm_region_run(region, i, addr, addr + bytes), question, &extents);
     flush(&extents);
     return extents.n;
 }

@@ -16,9 +16,9 @@ static um_status_t each_block(um_uvm_t *uvm, uint64_t addr, uint64_t bytes, uint
     if (!region)
         return UM_ERR_INVALID;
     uvm->last = region;
-    for (uint32_t i = um_region_index(region, addr);
-         i <= um_region_index(region, addr + bytes - 1) && status == UM_OK; i++) {
-        um_run_t run = um_region_run(region, i, addr, addr + bytes);
+    for (uint32_t i = um_uvm_region_index(region, addr);
+         i <= um_uvm_region_index(region, addr + bytes - 1) && status == UM_OK; i++) {
+        um_run_t run = um_uvm_region_run(region, i, addr, addr + bytes);
         um_set_t pages = um_set_of(run.first, run.end);
         um_visit_t visit;
 
@@ -28,7 +28,7 @@ static um_status_t each_block(um_uvm_t *uvm, uint64_t addr, uint64_t bytes, uint
         work->batches_blocks++;
         if (treat)
             status = treat(&visit, processor, &pages);
-        else if ((run.end - run.first) * 2 >= um_region_live_pages(region, i))
+        else if ((run.end - run.first) * 2 >= um_uvm_region_live_pages(region, i))
             advise(&visit, processor);
         um_visit_end(&visit);
     }

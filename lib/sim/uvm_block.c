@@ -76,9 +76,9 @@ um_status_t um_visit_begin(um_visit_t *visit, um_uvm_t *uvm, um_block_t *block, 
 um_status_t um_visit_begin_at(um_visit_t *visit, um_uvm_t *uvm, const um_region_t *region,
                               uint32_t index, uint64_t now_ns, um_uvm_work_t *work)
 {
-    return um_visit_begin(visit, uvm, um_region_block(region, index),
-                          um_region_window(region, index),
-                          um_region_shares(region, index) ? 0 : region->id, now_ns, work);
+    return um_visit_begin(visit, uvm, um_uvm_region_block(region, index),
+                          um_uvm_region_window(region, index),
+                          um_uvm_region_shares(region, index) ? 0 : region->id, now_ns, work);
 }
 
 /* Sets the bit where the set is all of the window; false when it is neither all nor empty. */

@@ -49,7 +49,7 @@ static bool inside(const um_set_t *part, const um_set_t *whole)
 static bool check_chunk(um_check_t *check, const um_region_t *region, uint32_t index, uint32_t p,
                         const um_set_t *resident, const um_set_t *discarded)
 {
-    const um_block_t *block = um_region_block(region, index);
+    const um_block_t *block = um_uvm_region_block(region, index);
     const um_chunk_t *chunk = um_block_chunk(block, p);
     um_set_t alive = um_set_less(resident, discarded);
     um_list_t list = um_set_empty(resident) ? UM_LIST_UNUSED
@@ -60,7 +60,7 @@ static bool check_chunk(um_check_t *check, const um_region_t *region, uint32_t i
         return um_set_empty(resident) ||
                fail(check, "region %u block %u: resident on GPU %u without memory", region->id,
                     index, p - 1);
-    if (chunk->block != block || chunk->window != um_region_window(region, index))
+    if (chunk->block != block || chunk->window != um_uvm_region_window(region, index))
         return fail(check, "region %u block %u: another block's memory", region->id, index);
     if (chunk->list != list)
         return fail(check, "region %u block %u: on list %u of GPU %u, not on %u", region->id, index,
@@ -73,7 +73,7 @@ static bool check_chunk(um_check_t *check, const um_region_t *region, uint32_t i
 static bool check_block(um_check_t *check, const um_region_t *region, uint32_t index)
 {
     const um_uvm_t *uvm = check->uvm;
-    const um_block_t *block = um_region_block(region, index);
+    const um_block_t *block = um_uvm_region_block(region, index);
     um_set_t all = um_set_of(0, UM_SET_PAGES), none = {{0}};
     um_set_t discarded = block->pages ? block->pages->discarded : block->discarded ? all : none;
     um_set_t fresh = block->pages ? block->pages->fresh : block->fresh ? all : none;
@@ -155,9 +155,9 @@ bool um_uvm_check(const um_uvm_t *uvm, char *error, size_t error_bytes)
         if (i && uvm->by_id[i - 1]->id >= uvm->by_id[i]->id)
             return fail(&check, "regions are not in order of id");
         for (uint32_t block = 0; block < region->n_blocks; block++) {
-            if (um_region_block(region, block) != before && !check_block(&check, region, block))
+            if (um_uvm_region_block(region, block) != before && !check_block(&check, region, block))
                 return false;
-            before = um_region_block(region, block);
+            before = um_uvm_region_block(region, block);
         }
     }
     for (uint32_t p = 0; p < uvm->n_processors; p++) {

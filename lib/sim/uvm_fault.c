@@ -265,10 +265,10 @@ static bool locate(const um_uvm_t *uvm, int32_t device, uint64_t addr, uint64_t 
     *region = um_uvm_region_at(uvm, addr, bytes);
     if (!*region)
         return false;
-    *index = um_region_index(*region, addr);
+    *index = um_uvm_region_index(*region, addr);
     if (bytes > UM_BLOCK_BYTES - addr % UM_BLOCK_BYTES)
         return false;
-    *run = um_region_run(*region, *index, addr, addr + bytes);
+    *run = um_uvm_region_run(*region, *index, addr, addr + bytes);
     return true;
 }
 
@@ -284,7 +284,7 @@ um_status_t um_uvm_touch(um_uvm_t *uvm, int32_t device, uint64_t addr, uint64_t 
     if (!locate(uvm, device, addr, bytes, &processor, &region, &index, &run))
         return UM_ERR_INVALID;
     uvm->last = region;
-    block = um_region_block(region, index);
+    block = um_uvm_region_block(region, index);
     if (!block->pages && !whole_faults(block, processor, kind)) {
         if (!block->fresh || run.end - run.first == UM_SET_PAGES) {
             block->fresh = false;
@@ -316,7 +316,7 @@ um_status_t um_uvm_touch_pages(um_uvm_t *uvm, int32_t device, uint64_t addr,
     if (!locate(uvm, device, addr, 1, &processor, &region, &index, &run))
         return UM_ERR_INVALID;
     memcpy(touched.word, pages, sizeof(touched.word));
-    run = um_region_run(region, index, region->addr, region->end);
+    run = um_uvm_region_run(region, index, region->addr, region->end);
     if (um_set_empty(&touched) ||
         um_set_count_run(&touched, run.first, run.end) != um_set_count(&touched))
         return UM_ERR_INVALID;
@@ -334,7 +334,7 @@ bool um_uvm_would_fault(const um_uvm_t *uvm, int32_t device, uint64_t addr, uint
 
     if (!locate(uvm, device, addr, bytes, &processor, &region, &index, &run))
         return true;
-    block = um_region_block(region, index);
+    block = um_uvm_region_block(region, index);
     if (!block->pages)
         return whole_faults(block, processor, kind);
     return um_set_count_run(allowed(block->pages, processor, kind), run.first, run.end) !=

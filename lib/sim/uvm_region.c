@@ -67,12 +67,12 @@ static const um_shared_t *shared(const um_region_t *region, uint32_t index)
     return index == region->n_blocks - 1 ? region->tail : NULL;
 }
 
-bool um_region_shares(const um_region_t *region, uint32_t index)
+bool um_uvm_region_shares(const um_region_t *region, uint32_t index)
 {
     return shared(region, index);
 }
 
-um_block_t *um_region_block(const um_region_t *region, uint32_t index)
+um_block_t *um_uvm_region_block(const um_region_t *region, uint32_t index)
 {
     if (index == 0 && region->head)
         return &region->head->block;
@@ -81,16 +81,16 @@ um_block_t *um_region_block(const um_region_t *region, uint32_t index)
     return &region->blocks[index];
 }
 
-uint32_t um_region_live_pages(const um_region_t *region, uint32_t index)
+uint32_t um_uvm_region_live_pages(const um_region_t *region, uint32_t index)
 {
     const um_shared_t *both = shared(region, index);
 
     return both && both->pages < UM_SET_PAGES ? both->pages : UM_SET_PAGES;
 }
 
-um_run_t um_region_run(const um_region_t *region, uint32_t index, uint64_t addr, uint64_t end)
+um_run_t um_uvm_region_run(const um_region_t *region, uint32_t index, uint64_t addr, uint64_t end)
 {
-    uint64_t window = um_region_window(region, index);
+    uint64_t window = um_uvm_region_window(region, index);
     um_run_t run = {0, UM_SET_PAGES};
 
     if (addr > window)
@@ -104,7 +104,7 @@ um_run_t um_region_run(const um_region_t *region, uint32_t index, uint64_t addr,
 
 static uint32_t own_pages(const um_region_t *region, uint32_t index)
 {
-    um_run_t run = um_region_run(region, index, region->addr, region->end);
+    um_run_t run = um_uvm_region_run(region, index, region->addr, region->end);
 
     return run.end - run.first;
 }
@@ -112,11 +112,11 @@ static uint32_t own_pages(const um_region_t *region, uint32_t index)
 /* The neighbour's block in the window that `index` of the region is, NULL = there is none yet. */
 static um_shared_t *neighbour(const um_region_t *near, const um_region_t *region, uint32_t index)
 {
-    uint64_t window = um_region_window(region, index);
+    uint64_t window = um_uvm_region_window(region, index);
 
     if (near && near->head && near->base == window)
         return near->head;
-    if (near && near->tail && um_region_window(near, near->n_blocks - 1) == window)
+    if (near && near->tail && um_uvm_region_window(near, near->n_blocks - 1) == window)
         return near->tail;
     return NULL;
 }
@@ -158,7 +158,7 @@ static void free_region(um_uvm_t *uvm, um_region_t *region)
     free(region);
 }
 
-void um_regions_free(um_uvm_t *uvm)
+void um_uvm_regions_free(um_uvm_t *uvm)
 {
     for (size_t i = 0; i < uvm->n_regions; i++)
         free_region(uvm, uvm->by_addr[i]);

@@ -130,21 +130,21 @@ typedef struct um_visit {
 /* The live region that holds [addr, addr+bytes), give or take what else is in its first and last
  * page; NULL = none does. */
 um_region_t *um_uvm_region_at(const um_uvm_t *uvm, uint64_t addr, uint64_t bytes);
-um_block_t *um_region_block(const um_region_t *region, uint32_t index);
-bool um_region_shares(const um_region_t *region, uint32_t index);
+um_block_t *um_uvm_region_block(const um_region_t *region, uint32_t index);
+bool um_uvm_region_shares(const um_region_t *region, uint32_t index);
 /* Pages of the block that live regions take. */
-uint32_t um_region_live_pages(const um_region_t *region, uint32_t index);
-static inline uint32_t um_region_index(const um_region_t *region, uint64_t addr)
+uint32_t um_uvm_region_live_pages(const um_region_t *region, uint32_t index);
+static inline uint32_t um_uvm_region_index(const um_region_t *region, uint64_t addr)
 {
     return addr < region->base ? 0 : (uint32_t)((addr - region->base) / UM_BLOCK_BYTES);
 }
-static inline uint64_t um_region_window(const um_region_t *region, uint32_t index)
+static inline uint64_t um_uvm_region_window(const um_region_t *region, uint32_t index)
 {
     return region->base + (uint64_t)index * UM_BLOCK_BYTES;
 }
 /* The pages of block `index` that [addr, end) takes. */
-um_run_t um_region_run(const um_region_t *region, uint32_t index, uint64_t addr, uint64_t end);
-void um_regions_free(um_uvm_t *uvm);
+um_run_t um_uvm_region_run(const um_region_t *region, uint32_t index, uint64_t addr, uint64_t end);
+void um_uvm_regions_free(um_uvm_t *uvm);
 
 /* ---- uvm_block.c: what a visit does to a block ---- */
 
