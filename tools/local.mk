@@ -9,6 +9,7 @@ umrt_SOURCES += %D%/dump.c
 umrt_SOURCES += %D%/import.c %D%/report.c
 umrt_SOURCES += %D%/gen.c
 umrt_SOURCES += %D%/calibrate.c
+umrt_SOURCES += %D%/replay.c %D%/replay.h %D%/replay_args.c %D%/replay_backtest.c %D%/replay_open.c
 
 umrt_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS) -DUM_LIBDIR=\"$(libdir)\" \
 	-DUM_LIBDIR_BESIDE=\"../$(notdir $(libdir))\"

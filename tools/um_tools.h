@@ -31,6 +31,7 @@ int um_cmd_gen(int argc, char **argv);
 int um_cmd_import(int argc, char **argv);
 int um_cmd_info(int argc, char **argv);
 int um_cmd_record(int argc, char **argv);
+int um_cmd_replay(int argc, char **argv);
 int um_cmd_report(int argc, char **argv);
 int um_cmd_run(int argc, char **argv);
 

@@ -61,16 +61,22 @@ um_status_t um_emitter_close(um_emitter_t *e)
     um_status_t status;
 
     if (e->root && !e->status &&
-        (json_dumpf(e->root, e->out, JSON_INDENT(2)) || fputc('\n', e->out) == EOF))
+        (json_dumpf(e->root, e->out, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) ||
+         fputc('\n', e->out) == EOF))
         fail(e, UM_ERR_IO);
     if (fflush(e->out) || ferror(e->out))
         fail(e, UM_ERR_IO);
     status = e->status;
+    um_emitter_abandon(e);
+    return status;
+}
+
+void um_emitter_abandon(um_emitter_t *e)
+{
     json_decref(e->root);
     drop_rows(e);
     free(e->cells);
     free(e);
-    return status;
 }
 
 bool um_emitter_is_text(const um_emitter_t *e)
@@ -106,6 +112,13 @@ void um_value_print(um_value_t value, char *out, size_t bytes)
     case UM_VALUE_PERCENT:
         snprintf(out, bytes, "%" PRIu64 " %%", value.n);
         break;
+    case UM_VALUE_RATIO:
+        snprintf(out, bytes, "%.*fx",
+                 value.n < 10000    ? 2
+                 : value.n < 100000 ? 1
+                                    : 0,
+                 (double)value.n / 1000);
+        break;
     case UM_VALUE_ADDR:
         snprintf(out, bytes, "0x%" PRIx64, value.n);
         break;
@@ -139,6 +152,8 @@ static json_t *value_json(um_value_t value)
         return json_null();
     case UM_VALUE_BOOL:
         return json_boolean(value.n);
+    case UM_VALUE_RATIO:
+        return json_real((double)value.n / 1000);
     case UM_VALUE_ADDR:
         um_value_print(value, text, sizeof(text));
         return json_string(text);

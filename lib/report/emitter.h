@@ -18,6 +18,7 @@ typedef enum um_value_kind {
     UM_VALUE_NS,
     UM_VALUE_RATE,    /* bytes per second */
     UM_VALUE_PERCENT, /* 0..100 */
+    UM_VALUE_RATIO,   /* thousandths: "1.25x" and 1.25 */
     UM_VALUE_ADDR,
     UM_VALUE_BOOL,
     UM_VALUE_TEXT
@@ -35,6 +36,7 @@ typedef struct um_value {
 #define um_ns(x)      ((um_value_t){.kind = UM_VALUE_NS, .n = (x)})
 #define um_rate(x)    ((um_value_t){.kind = UM_VALUE_RATE, .n = (x)})
 #define um_percent(x) ((um_value_t){.kind = UM_VALUE_PERCENT, .n = (x)})
+#define um_ratio(x)   ((um_value_t){.kind = UM_VALUE_RATIO, .n = (x)})
 #define um_addr(x)    ((um_value_t){.kind = UM_VALUE_ADDR, .n = (x)})
 #define um_bool(x)    ((um_value_t){.kind = UM_VALUE_BOOL, .n = (x)})
 #define um_text(x)    ((um_value_t){.kind = UM_VALUE_TEXT, .text = (x)})
@@ -52,6 +54,9 @@ typedef struct um_emitter um_emitter_t;
 um_status_t um_emitter_open(const um_report_options_t *options, FILE *out, um_emitter_t **e);
 /* Writes the JSON, flushes, frees. UM_ERR_IO, UM_ERR_NO_MEMORY. */
 um_status_t um_emitter_close(um_emitter_t *e);
+
+/* Frees without writing what JSON has gathered. */
+void um_emitter_abandon(um_emitter_t *e);
 
 /* JSON structure; no effect in text. key NULL inside arrays. */
 void um_emitter_object(um_emitter_t *e, const char *key);

@@ -5,8 +5,9 @@ libumtool_la_SOURCES += \
 libumtool_la_SOURCES += %D%/backtest.c
 libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
 	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
-# the bounds of a workload, and replay
+# the bounds of a workload
 libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h
+# the measured programs of back-test and calibration
 libumtool_la_SOURCES += %D%/jobs.c %D%/jobs.h %D%/calibrate.c %D%/calibrate.h \
 	%D%/calibrate_fit.c %D%/calibrate_fit.h
 if !UM_WITH_CUDA
@@ -33,3 +34,9 @@ dist_machines_DATA = \
 	%D%/machines/rtx4090-pcie4.json %D%/machines/v100-nvlink-p9.json %D%/machines/v100-pcie3.json
 libumtool_la_CPPFLAGS += -DUM_MACHINES_DIR=\"$(machinesdir)\" \
 	-DUM_MACHINES_SOURCE_DIR=\"$(abs_top_srcdir)/lib/sim/machines\"
+# replay: many simulations, and what they came to
+libumtool_la_SOURCES += %D%/crew.c %D%/crew.h %D%/open.c %D%/open.h %D%/ranks.c %D%/ranks.h \
+	%D%/streams.c %D%/streams.h %D%/sweep.c %D%/sweep.h
+libumtool_la_SOURCES += %D%/error_bar.h %D%/replay.c %D%/replay.h %D%/replay_html.c
+libumtool_la_CPPFLAGS += $(MPI_CPPFLAGS)
+libumtool_la_LIBADD += $(MPI_LIBS)

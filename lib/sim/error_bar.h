@@ -1,0 +1,23 @@
+/*
+ * error_bar.h - how far the model's times may be from the machine's: what `umrt replay --backtest`
+ * said of the half of the measured runs that nothing was fitted to. A test compares it with what the
+ * back-test says now.
+ */
+#ifndef UM_ERROR_BAR_H
+#define UM_ERROR_BAR_H
+
+#include <stdint.h>
+
+typedef struct um_error_bar {
+    const char *machine;     /* name of the description */
+    uint32_t runs;           /* measured, and only judged */
+    uint32_t median_percent; /* half of the runs are nearer than this, rounded up */
+    uint32_t worst_percent;  /* all are */
+} um_error_bar_t;
+
+/* Ends with machine == NULL. A machine that is not here was never compared with a real one. */
+static const um_error_bar_t um_error_bars[] = {
+    {0},
+};
+
+#endif

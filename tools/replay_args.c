@@ -1,0 +1,394 @@
+/* The command line of `umrt replay`: lists of policies, machines, capacities and streams. */
+#include "replay.h"
+
+#include <getopt.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "core/config.h"
+#include "um_tools.h"
+
+#define WIDTH_ELSEWHERE 140 /* into a file or a pipe: the same everywhere */
+#define PERCENT_MAX     1000
+#define LIST_MAX        64
+
+static const char help[] =
+    "usage: umrt replay [OPTIONS] FILE...\n"
+    "Says what each policy would do for the programs of these traces, here or on another GPU.\n"
+    "Each policy is simulated with each machine, each memory size and each number of streams.\n\n"
+    "  -p, --policy LIST    policies, 'all', or the default: none, driver, app where the program\n"
+    "                       gives hints of its own, umrt, oracle. none and driver always are "
+    "there\n"
+    "  -m, --machine LIST   machine descriptions, by name or file (default: the trace's own GPU,\n"
+    "                       else h200-pcie5)\n"
+    "  -g, --gpu-mem LIST   memory of each GPU: 16G, or 50% of the most that the program has\n"
+    "                       managed at once, or 'machine' (default)\n"
+    "  -s, --streams LIST   at most so many streams of a GPU side by side; 0 = as recorded\n"
+    "                       (default). More than were recorded there cannot be: nothing says\n"
+    "                       which launches do not depend on each other\n"
+    "  -j, --json           JSON instead of text (umrt.replay/1)\n"
+    "      --html FILE      the tables as a page, too\n"
+    "      --open           no model: the hints that each advisor would have given for the events\n"
+    "                       as they were recorded\n"
+    "      --backtest       no FILE, or one of measured runs: predicted against measured\n"
+    "  -J, --jobs N         threads (default: one a core); the output does not depend on it\n"
+    "  -n, --top N          with --open: at most N hints of each list (default 20)\n"
+    "  -w, --width N        columns of text, 60 to 400 (default: the terminal's, else 140)\n"
+    "  -h, --help           this text\n\n"
+    "Policies:\n";
+
+static const char help_end[] = "\nExit status: 0 replayed, 1 could not be written, or the "
+                               "back-test missed what is demanded of\n"
+                               "it, 2 wrong usage, a file that cannot be replayed, or a damaged "
+                               "one (what is whole is used).\n";
+
+static int wrong(const um_replay_args_t *args, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int wrong(const um_replay_args_t *args, const char *format, ...)
+{
+    char line[1024];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    return args->silent ? UM_EXIT_USAGE : um_say_usage("replay", "%s", line);
+}
+
+static int no_memory(void)
+{
+    um_say("replay: out of memory");
+    return UM_EXIT_FAILED;
+}
+
+/* ---- lists -------------------------------------------------------------------------------------- */
+
+/* Takes one element; UM_EXIT_OK or the status to leave with. */
+typedef int (*um_take_fn)(um_replay_args_t *args, const char *element);
+
+static int each(um_replay_args_t *args, const char *option, const char *list, um_take_fn take)
+{
+    char *copy = strdup(list), *rest = copy, *element;
+    int status = copy ? UM_EXIT_OK : no_memory();
+
+    while (status == UM_EXIT_OK && (element = strsep(&rest, ","))) {
+        if (!*element)
+            status = wrong(args, "%s: an empty element in '%s'", option, list);
+        else
+            status = take(args, element);
+    }
+    free(copy);
+    return status;
+}
+
+/* Room for one more element of `size` bytes; NULL with a line said. */
+static void *grow(um_replay_args_t *args, const char *option, void **list, size_t n, size_t size,
+                  int *status)
+{
+    void *grown;
+
+    if (n == LIST_MAX) {
+        *status = wrong(args, "%s: more than %d elements", option, LIST_MAX);
+        return NULL;
+    }
+    grown = realloc(*list, (n + 1) * size);
+    if (!grown) {
+        *status = no_memory();
+        return NULL;
+    }
+    *list = grown;
+    *status = UM_EXIT_OK;
+    return (char *)grown + n * size;
+}
+
+static const char *policy_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return um_policies[i].name;
+}
+
+static int add_policy(um_replay_args_t *args, const um_policy_t *policy)
+{
+    const um_policy_t **place;
+    int status;
+
+    for (size_t i = 0; i < args->n_policies; i++) {
+        if (args->policies[i] == policy)
+            return UM_EXIT_OK;
+    }
+    place =
+        grow(args, "--policy", (void **)&args->policies, args->n_policies, sizeof(*place), &status);
+    if (place) {
+        *place = policy;
+        args->n_policies++;
+    }
+    return status;
+}
+
+static int take_policy(um_replay_args_t *args, const char *name)
+{
+    const um_policy_t *policy = um_policy_find(name);
+    const char *nearest;
+    char known[512] = "";
+    int status = UM_EXIT_OK;
+
+    if (policy)
+        return add_policy(args, policy);
+    if (!strcmp(name, "all")) {
+        for (policy = um_policies; policy->name && status == UM_EXIT_OK; policy++)
+            status = add_policy(args, policy);
+        return status;
+    }
+    for (policy = um_policies; policy->name; policy++) {
+        size_t used = strlen(known);
+
+        snprintf(known + used, sizeof(known) - used, "%s%s", used ? ", " : "", policy->name);
+    }
+    nearest = um_nearest(name, policy_name, NULL);
+    if (nearest)
+        return wrong(args, "there is no policy '%s'; did you mean '%s'? there are %s", name,
+                     nearest, known);
+    return wrong(args, "there is no policy '%s'; there are %s", name, known);
+}
+
+static int take_machine(um_replay_args_t *args, const char *name)
+{
+    um_machine_t machine, *place;
+    char error[1024] = "";
+    um_status_t status = um_machine_load(name, &machine, error, sizeof(error));
+    int exit_status;
+
+    if (status)
+        return wrong(args, "--machine: %s", *error ? error : um_status_string(status));
+    for (size_t i = 0; i < args->n_machines; i++) {
+        if (!strcmp(args->machines[i].path, machine.path))
+            return UM_EXIT_OK;
+    }
+    place = grow(args, "--machine", (void **)&args->machines, args->n_machines, sizeof(*place),
+                 &exit_status);
+    if (place) {
+        *place = machine;
+        args->n_machines++;
+    }
+    return exit_status;
+}
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *out)
+{
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end || strlen(text) > 18 || value > most)
+        return false;
+    *out = value;
+    return true;
+}
+
+static int take_capacity(um_replay_args_t *args, const char *text)
+{
+    um_capacity_t capacity = {0}, *place;
+    size_t length = strlen(text);
+    char digits[32];
+    int status;
+
+    if (length >= sizeof(capacity.text))
+        return wrong(args,
+                     "--gpu-mem: '%s' is neither a size, such as 16G, nor a share, such as 50%%",
+                     text);
+    strcpy(capacity.text, text);
+    if (!strcmp(text, "machine")) {
+        capacity.kind = UM_CAPACITY_MACHINE;
+    } else if (text[length - 1] == '%') {
+        memcpy(digits, text, length - 1);
+        digits[length - 1] = '\0';
+        capacity.kind = UM_CAPACITY_PERCENT;
+        if (!parse_number(digits, UINT64_MAX, &capacity.value))
+            return wrong(args, "--gpu-mem: '%s' is not a whole number of per cent", text);
+        if (capacity.value == 0 || capacity.value > PERCENT_MAX)
+            return wrong(args, "--gpu-mem: %s is not within 1%% and %d%%", text, PERCENT_MAX);
+    } else {
+        capacity.kind = UM_CAPACITY_BYTES;
+        if (!um_parse_bytes(text, &capacity.value))
+            return wrong(
+                args, "--gpu-mem: '%s' is neither a size, such as 16G, nor a share, such as 50%%",
+                text);
+        if (capacity.value < UM_BLOCK_BYTES)
+            return wrong(args, "--gpu-mem: %s is less than one block of 2 MiB", text);
+    }
+    place = grow(args, "--gpu-mem", (void **)&args->capacities, args->n_capacities, sizeof(*place),
+                 &status);
+    if (place) {
+        *place = capacity;
+        args->n_capacities++;
+    }
+    return status;
+}
+
+static int take_streams(um_replay_args_t *args, const char *text)
+{
+    uint64_t n;
+    uint32_t *place;
+    int status;
+
+    if (!parse_number(text, 1000000, &n))
+        return wrong(args, "--streams takes 0 to 1000000, not '%s'", text);
+    place =
+        grow(args, "--streams", (void **)&args->streams, args->n_streams, sizeof(*place), &status);
+    if (place) {
+        *place = (uint32_t)n;
+        args->n_streams++;
+    }
+    return status;
+}
+
+/* ---- the rest ----------------------------------------------------------------------------------- */
+
+static uint32_t cores(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+static uint32_t terminal_width(void)
+{
+    struct winsize size;
+
+    if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+        return size.ws_col < 60 ? 60 : size.ws_col > 400 ? 400 : size.ws_col;
+    return WIDTH_ELSEWHERE;
+}
+
+static void print_help(void)
+{
+    fputs(help, stdout);
+    for (const um_policy_t *p = um_policies; p->name; p++)
+        printf("  %-11s  %s\n", p->name, p->doc);
+    fputs(help_end, stdout);
+}
+
+/* What stands for a list that was not given. */
+static int defaults(um_replay_args_t *args)
+{
+    int status = UM_EXIT_OK;
+
+    if (!args->n_capacities)
+        status = take_capacity(args, "machine");
+    if (status == UM_EXIT_OK && !args->n_streams)
+        status = take_streams(args, "0");
+    return status;
+}
+
+static int check(const um_replay_args_t *args)
+{
+    if (args->backtest && (args->open || args->html))
+        return wrong(args, "--backtest goes with neither --open nor --html");
+    if (args->open && args->html)
+        return wrong(args, "--open makes no page");
+    if (args->backtest && args->n_paths > 1)
+        return wrong(args, "--backtest takes one file");
+    if (args->backtest && args->n_machines > 1)
+        return wrong(args, "--backtest takes one machine");
+    if (!args->backtest && !args->n_paths)
+        return wrong(args, "no file given");
+    return UM_EXIT_OK;
+}
+
+int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *done)
+{
+    enum { OPT_HTML = 256, OPT_OPEN, OPT_BACKTEST };
+    static const struct option options[] = {
+        {"policy", required_argument, NULL, 'p'},
+        {"machine", required_argument, NULL, 'm'},
+        {"gpu-mem", required_argument, NULL, 'g'},
+        {"streams", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {"html", required_argument, NULL, OPT_HTML},
+        {"open", no_argument, NULL, OPT_OPEN},
+        {"backtest", no_argument, NULL, OPT_BACKTEST},
+        {"jobs", required_argument, NULL, 'J'},
+        {"width", required_argument, NULL, 'w'},
+        {"top", required_argument, NULL, 'n'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    uint64_t n;
+    int c, status = UM_EXIT_OK;
+
+    *done = false;
+    args->threads = cores();
+    args->report = (um_report_options_t){.top = 20, .width = terminal_width()};
+    args->report.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    opterr = 0;
+    optind = 1;
+    while (status == UM_EXIT_OK &&
+           (c = getopt_long(argc, argv, ":p:m:g:s:jJ:n:w:h", options, NULL)) != -1) {
+        switch (c) {
+        case 'p':
+            status = each(args, "--policy", optarg, take_policy);
+            break;
+        case 'm':
+            status = each(args, "--machine", optarg, take_machine);
+            break;
+        case 'g':
+            status = each(args, "--gpu-mem", optarg, take_capacity);
+            break;
+        case 's':
+            status = each(args, "--streams", optarg, take_streams);
+            break;
+        case 'j':
+            args->report.format = UM_REPORT_JSON;
+            break;
+        case OPT_HTML:
+            args->html = optarg;
+            break;
+        case OPT_OPEN:
+            args->open = true;
+            break;
+        case OPT_BACKTEST:
+            args->backtest = true;
+            break;
+        case 'J':
+            if (!parse_number(optarg, 1024, &n) || n == 0)
+                return wrong(args, "--jobs takes 1 to 1024, not '%s'", optarg);
+            args->threads = (uint32_t)n;
+            break;
+        case 'n':
+            if (!parse_number(optarg, 1000000, &n) || n == 0)
+                return wrong(args, "--top takes 1 to 1000000, not '%s'", optarg);
+            args->report.top = (uint32_t)n;
+            break;
+        case 'w':
+            if (!parse_number(optarg, 400, &n) || n < 60)
+                return wrong(args, "--width takes 60 to 400, not '%s'", optarg);
+            args->report.width = (uint32_t)n;
+            break;
+        case 'h':
+            if (!args->silent)
+                print_help();
+            *done = true;
+            return UM_EXIT_OK;
+        default:
+            return args->silent ? UM_EXIT_USAGE : um_say_bad_option("replay", c, argv);
+        }
+    }
+    args->paths = argv + optind;
+    args->n_paths = (size_t)(argc - optind);
+    if (status == UM_EXIT_OK)
+        status = check(args);
+    return status == UM_EXIT_OK ? defaults(args) : status;
+}
+
+void um_replay_args_free(um_replay_args_t *args)
+{
+    free(args->policies);
+    free(args->machines);
+    free(args->capacities);
+    free(args->streams);
+}
