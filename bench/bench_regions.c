@@ -115,11 +115,20 @@ static double round_of(unsigned readers, bool churn, double *ns, double *id_ns)
     return (double)hits / (double)(per_thread * readers);
 }
 
-/* stride and bytes: how the regions lie. */
+/* Region i's place behind `end`, the end of the one before it. stride and bytes say how regions lie,
+ * 0: one after the other, 512 bytes times a power of 2 up to 1 MiB. */
+static uint64_t place(uint32_t i, uint64_t end, uint64_t stride, uint64_t bytes, unsigned *seed)
+{
+    addr_of[i] = stride != 0 ? BASE + i * stride : end;
+    bytes_of[i] = bytes != 0 ? bytes : UINT64_C(512) << (unsigned)rand_r(seed) % 12;
+    return addr_of[i] + bytes_of[i];
+}
+
 static void run(const char *what, uint64_t stride, uint64_t bytes, unsigned readers, bool churn,
                 uint32_t in_use)
 {
     double ns[ROUNDS], id_ns[ROUNDS], hits = 0;
+    uint64_t end = BASE;
     unsigned seed = 1;
 
     if (um_regions_new(&table) != UM_OK)
@@ -127,10 +136,9 @@ static void run(const char *what, uint64_t stride, uint64_t bytes, unsigned read
     for (uint32_t i = 0; i < LIVE; i++) {
         um_region_t region = {.family = UM_FAMILY_MANAGED};
 
-        addr_of[i] = BASE + i * stride;
-        bytes_of[i] = bytes;
+        end = place(i, end, stride, bytes, &seed);
         region.addr = addr_of[i];
-        region.bytes = bytes;
+        region.bytes = bytes_of[i];
         if (um_regions_add(table, &region, NULL, 0, NULL) != UM_OK)
             exit(1);
     }
@@ -160,6 +168,7 @@ int main(int argc, char **argv)
     } shape[] = {
         {"4 KiB, 512 in a block", 4096, 4096},
         {"64 KiB, 32 in a block", 65536, 65000},
+        {"512 B to 1 MiB, mixed", 0, 0},
         {"2 MiB, block-aligned", 2 << 20, 2 << 20},
         {"9 MiB, block-aligned", 10 << 20, 9 << 20},
         {"9 MiB, blocks shared", (9 << 20) + 65536, 9 << 20},

@@ -204,9 +204,10 @@ static void um_post_hint(const CUpti_CallbackData *info, const um_call_t *call, 
 {
     um_event_t event = um_live_event(UM_EV_HINT);
     CUresult result = um_result(info);
-    um_region_t region = {0};
+    um_region_t region;
 
-    um_regions_find(um_live.runtime->regions, addr, &region);
+    if (!um_regions_find(um_live.runtime->regions, addr, &region))
+        region.id = 0;
     uint64_t begin = *info->correlationData;
     event.u.hint = (um_ev_hint_t){
         .kind = kind,

@@ -36,7 +36,7 @@ um_status_t um_regions_add(um_regions_t *regions, um_region_t *region, uint32_t 
 /* Removes the region that starts at addr; NOT_FOUND otherwise. *out (may be NULL) gets the copy. */
 um_status_t um_regions_remove(um_regions_t *regions, uint64_t addr, um_region_t *out);
 
-/* Lock-free. The region that holds addr. */
+/* Lock-free. The region that holds addr, or that has the id; *out is undefined without one. */
 bool um_regions_find(const um_regions_t *regions, uint64_t addr, um_region_t *out);
 bool um_regions_find_id(const um_regions_t *regions, uint32_t id, um_region_t *out);
 

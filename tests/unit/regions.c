@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MIB        (UINT64_C(1) << 20)
 #define GIB        (UINT64_C(1) << 30)
@@ -258,16 +259,17 @@ Test(regions, splits_a_region_at_block_boundaries)
 }
 
 /* Against a plain list: random regions in a small space, so that all shapes of overlap occur. */
-Test(regions, agrees_with_a_list_on_random_operations)
+static void agree_with_a_list(uint64_t unit, unsigned large)
 {
-    enum { SPACE = 4096, UNIT = 32 << 10 }; /* 128 MiB in pieces of 32 KiB */
-    static uint32_t owner[SPACE];           /* id of each piece's region */
+    enum { SPACE = 4096 };        /* pieces of a unit */
+    static uint32_t owner[SPACE]; /* id of each piece's region */
     unsigned seed = 7;
 
+    memset(owner, 0, sizeof owner);
     for (int round = 0; round < 20000; round++) {
         uint64_t start = (unsigned)rand_r(&seed) % SPACE;
-        uint64_t n = 1 + (unsigned)rand_r(&seed) % (round % 3 ? 8 : 300);
-        um_region_t region = {.addr = 256 * MIB + start * UNIT, .bytes = n * UNIT};
+        uint64_t n = 1 + (unsigned)rand_r(&seed) % (round % 3 ? 8 : large);
+        um_region_t region = {.addr = 256 * MIB + start * unit, .bytes = n * unit};
 
         if (start + n > SPACE)
             continue;
@@ -296,7 +298,17 @@ Test(regions, agrees_with_a_list_on_random_operations)
         for (int i = 0; i < 8; i++) {
             uint64_t k = (unsigned)rand_r(&seed) % SPACE;
 
-            cr_assert_eq(at(256 * MIB + k * UNIT + UNIT / 2), owner[k]);
+            cr_assert_eq(at(256 * MIB + k * unit + unit / 2), owner[k]);
         }
     }
+}
+
+Test(regions, agrees_with_a_list_on_random_operations)
+{
+    agree_with_a_list(32 << 10, 300); /* 128 MiB */
+}
+
+Test(regions, agrees_with_a_list_where_hundreds_crowd_in_a_block)
+{
+    agree_with_a_list(512, 8); /* 2 MiB */
 }
