@@ -60,6 +60,7 @@ static um_status_t um_attach(um_runtime_t *runtime, char *reason, size_t reason_
 
     um_live.runtime = runtime;
     um_live.record = runtime->settings.mode == UM_MODE_RECORD;
+    um_live.deep = um_live.record && runtime->settings.deep;
     um_live.cuda = um_cuda();
     if (!um_live.cuda->library) {
         snprintf(reason, reason_bytes, "%s", um_cuda_reason());

@@ -11,6 +11,7 @@
  * and checked in tests/unit/cupti_driver.c where the headers have them.
  */
 #include "executor.h"
+#include "deep.h"
 #include "live.h"
 #include "records.h"
 
@@ -169,6 +170,8 @@ static const um_call_t um_calls[] = {
     {UM_ID(cuStreamBeginCapture_v2_ptsz), um_on_capture, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {720 /* cuStreamBeginCaptureToGraph */, um_on_capture, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
     {721 /* ..._ptsz */, um_on_capture, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 0},
+    {UM_ID(cuStreamEndCapture), um_on_capture, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 1},
+    {UM_ID(cuStreamEndCapture_ptsz), um_on_capture, {UM_N, UM_N, UM_N, UM_N}, UM_N, 0, 1},
 
     /* allocations: address, bytes, flags, rows */
     {UM_ID(cuMemAllocManaged), um_on_alloc, {0, 1, 2, UM_N}, UM_N, 0, UM_ALLOC_MANAGED},
@@ -405,11 +408,19 @@ static void um_on_sync(const CUpti_CallbackData *info, const um_call_t *call)
     um_live_post(&event, event.u.sync.exit && um_live.runtime->hints_pending != 0);
 }
 
+/* what: 0 a capture begins, 1 it ends. */
 static void um_on_capture(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    (void)call;
-    if (um_entering(info))
-        um_live.capturing = true;
+    bool ends = call->what;
+
+    if (um_entering(info)) {
+        if (!ends)
+            um_live.capturing = true;
+        return;
+    }
+    if (um_result(info) == CUDA_SUCCESS ||
+        (ends && um_result(info) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED))
+        um_deep_capture(!ends);
 }
 
 /* How often a device's primary context is held, as far as was seen: less than in truth after a late
@@ -448,7 +459,8 @@ static void um_on_context_going(const CUpti_CallbackData *info, const um_call_t 
     }
     if (handle && um_live.cupti->context_id &&
         um_live.cupti->context_id(handle, &context) == CUPTI_SUCCESS)
-        um_runtime_context_going(um_live.runtime, context);
+        um_deep_context_gone(context);
+    um_runtime_context_going(um_live.runtime, context);
 }
 
 /* The device's primary context is the one of this thread as a rule; id 0 stands for all of them. */
@@ -468,6 +480,7 @@ static void um_on_primary_going(const CUpti_CallbackData *info, const um_call_t 
         return;
     if (holders)
         *holders = 0;
+    um_deep_context_gone(0);
     um_runtime_context_going(um_live.runtime, 0);
 }
 

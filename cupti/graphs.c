@@ -7,6 +7,7 @@
  * which no slot was free, says that its arguments are unknown.
  */
 #include "executor.h"
+#include "deep.h"
 #include "live.h"
 
 #include <pthread.h>
@@ -286,8 +287,10 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     um_graph_t graph;
     bool managed = false;
 
-    if (!um_entering(info))
+    if (!um_entering(info)) {
+        um_deep_launched(info, um_call_stream(info, call));
         return;
+    }
     atomic_fetch_add_explicit(&runtime->launches, 1, memory_order_relaxed);
     if (!um_live.record && !um_live_managed())
         return;
@@ -302,13 +305,16 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     } else if (!um_live.record) {
         return;
     }
+    bool captured = um_is_captured(stream);
+    if (!captured)
+        um_deep_push(info, graph.args, graph.n_args, graph.flags & UM_LAUNCH_ARGS_UNKNOWN);
     um_event_t event = um_live_event(UM_EV_LAUNCH);
     event.u.launch = (um_ev_launch_t){
         .correlation = info->correlationId,
         .stream = stream,
         .context = info->contextUid,
         .device = um_live_device(info->contextUid),
-        .flags = UM_LAUNCH_GRAPH | graph.flags | (um_is_captured(stream) ? UM_LAUNCH_CAPTURED : 0),
+        .flags = UM_LAUNCH_GRAPH | graph.flags | (captured ? UM_LAUNCH_CAPTURED : 0),
         .graph = exec,
         .n_args = graph.n_args,
         .args = graph.args,

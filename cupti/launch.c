@@ -5,6 +5,7 @@
  * takes a few loads: no lock, no allocation, no driver call. A kernel's first launch defines it, which
  * may do all three, once.
  */
+#include "deep.h"
 #include "executor.h"
 #include "live.h"
 #include "records.h"
@@ -241,7 +242,8 @@ static void um_discover_args(const um_kernel_t *kernel, void *const *params)
 bool um_launch_touches_managed(const um_arg_t *args, uint32_t n)
 {
     um_region_t regions[UM_RESIDENCY_REGIONS];
-    uint32_t sync = um_live.record ? um_live.sync : 0, n_regions = 0;
+    /* A deep recording pushes: what the CPU has then says nothing. */
+    uint32_t sync = um_live.record && !um_live.deep ? um_live.sync : 0, n_regions = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         um_region_t *region = &regions[n_regions];
@@ -296,6 +298,8 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
         return;
     if (um_is_captured(launch->stream))
         launch->flags |= UM_LAUNCH_CAPTURED;
+    else
+        um_deep_push(info, args, n, launch->flags & UM_LAUNCH_ARGS_UNKNOWN);
 
     um_event_t event = um_live_event(UM_EV_LAUNCH);
     event.u.launch = (um_ev_launch_t){
@@ -321,8 +325,10 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
  * word[0] being absent. */
 void um_on_launch(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    if (!um_entering(info))
+    if (!um_entering(info)) {
+        um_deep_launched(info, um_call_stream(info, call));
         return;
+    }
     const cuLaunchKernel_params *p = info->functionParams;
     um_seen_launch_t launch = {
         .handle = (uint64_t)(uintptr_t)p->f,
@@ -339,12 +345,15 @@ void um_on_launch(const CUpti_CallbackData *info, const um_call_t *call)
 
 void um_on_launch_ex(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    if (!um_entering(info))
-        return;
     const cuLaunchKernelEx_params *p = info->functionParams;
     const CUlaunchConfig *c = p->config;
     if (!c)
         return;
+    if (!um_entering(info)) {
+        bool own = !c->hStream && call->flags & UM_CALL_PER_THREAD;
+        um_deep_launched(info, own ? 2 : (uint64_t)(uintptr_t)c->hStream);
+        return;
+    }
     um_seen_launch_t launch = {
         .handle = (uint64_t)(uintptr_t)p->f,
         .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
@@ -366,11 +375,13 @@ void um_on_launch_ex(const CUpti_CallbackData *info, const um_call_t *call)
 void um_on_launch_multi(const CUpti_CallbackData *info, const um_call_t *call)
 {
     (void)call;
-    if (!um_entering(info))
-        return;
     const cuLaunchCooperativeKernelMultiDevice_params *p = info->functionParams;
     for (unsigned i = 0; p->launchParamsList && i < p->numDevices; i++) {
         const CUDA_LAUNCH_PARAMS *l = &p->launchParamsList[i];
+        if (!um_entering(info)) {
+            um_deep_launched(info, (uint64_t)(uintptr_t)l->hStream);
+            continue;
+        }
         um_seen_launch_t launch = {
             .handle = (uint64_t)(uintptr_t)l->function,
             .grid = {l->gridDimX, l->gridDimY, l->gridDimZ},
@@ -389,8 +400,10 @@ void um_on_launch_multi(const CUpti_CallbackData *info, const um_call_t *call)
  * followed. */
 void um_on_launch_legacy(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    if (!um_entering(info))
+    if (!um_entering(info)) {
+        um_deep_launched(info, um_call_stream(info, call));
         return;
+    }
     um_seen_launch_t launch = {
         .handle = um_word(info, 0),
         .grid = {1, 1, 1},

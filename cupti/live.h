@@ -17,6 +17,7 @@ typedef struct um_live {
     const um_cuda_t *cuda;
     const um_cupti_t *cupti;
     CUpti_SubscriberHandle subscriber;
+    bool deep;         /* recording with everything pushed to the host before each launch: deep.h */
     bool record;       /* everything is wanted; otherwise only what has to do with managed memory */
     _Atomic bool late; /* CUDA was initialised before us: regions exist that nobody told us of */
     _Atomic bool on;   /* false: every callback returns at once */

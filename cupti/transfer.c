@@ -4,6 +4,7 @@
  * The time in the call is measured between its entry and exit callbacks; the entry's clock travels in
  * CUPTI's correlationData. Outside recording only what touches managed memory is posted.
  */
+#include "deep.h"
 #include "live.h"
 
 typedef struct um_end {
@@ -269,6 +270,7 @@ void um_on_advise(const CUpti_CallbackData *info, const um_call_t *call)
     int32_t device = (int32_t)(word >> 32);
     if (call->what)
         device = device == UM_LOCATION_DEVICE ? (int32_t)um_word(info, 3) : UM_DEVICE_HOST;
+    um_deep_advised(um_word(info, 0));
     if (advice < sizeof(kinds))
         um_post_hint(info, call, kinds[advice], um_word(info, 0), um_word(info, 1), device,
                      "the program's own call");

@@ -8,3 +8,4 @@ tests_unit_sim_gen_LDADD = $(sim_input_ldadd)
 tests_unit_sim_recorded_SOURCES = tests/unit/sim_recorded.c
 tests_unit_sim_recorded_LDADD = $(sim_input_ldadd)
 dist_check_SCRIPTS += tests/cli/gen.sh
+EXTRA_DIST += tests/gpu/check_deep.sh tests/gpu/half.cu

@@ -21,6 +21,9 @@ static const char usage[] =
     "percent\n"
     "                     sign. A further process with the same name gets FILE.PID.umt.\n"
     "                     Default: $UMRT_OUT, else umrt-%p.umt\n"
+    "  -d, --deep         before each launch push its managed memory to the host, so that all that "
+    "it\n"
+    "                     touches faults and is seen, for umrt replay; many times slower\n"
     "  -q, --quiet        no line of umrt's\n"
     "  -h, --help         this text\n";
 
@@ -32,6 +35,7 @@ static const char usage[] =
 typedef struct um_record {
     um_launch_t launch;
     const char *output;
+    bool deep;
     char pattern[2 * PATH_MAX]; /* absolute: the program may change its directory */
 } um_record_t;
 
@@ -260,7 +264,7 @@ static bool tell_trace(const um_process_t *p, bool regions)
 }
 
 /* What to type next, quoted for a shell where a name needs it. */
-static void tell_next(const um_launch_t *launch, const bool *there)
+static void tell_next(const um_launch_t *launch, const bool *there, bool deep)
 {
     char line[4096];
     size_t used = 0, told = 0;
@@ -280,10 +284,10 @@ static void tell_next(const um_launch_t *launch, const bool *there)
         used += (size_t)snprintf(line + used, sizeof line - used, plain ? " %s" : " '%s'", name);
     }
     if (told > 0)
-        um_say("next: umrt report%s", line);
+        um_say("next: umrt %s%s", deep ? "replay" : "report", line);
 }
 
-static void tell(const um_launch_t *launch)
+static void tell(const um_launch_t *launch, bool deep)
 {
     bool *there = calloc(launch->n_processes + 1, sizeof *there);
 
@@ -303,7 +307,7 @@ static void tell(const um_launch_t *launch)
         else
             um_say("process %d was not recorded: %s", (int)p->pid, reason);
     }
-    tell_next(launch, there);
+    tell_next(launch, there, deep);
     free(there);
 }
 
@@ -315,6 +319,8 @@ static int take(void *ctx, int val, const char *value)
 
     if (val == 'q')
         record->launch.quiet = true;
+    else if (val == 'd')
+        record->deep = setenv("UMRT_DEEP", "1", 1) == 0;
     else
         record->output = value;
     return UM_EXIT_OK;
@@ -324,13 +330,14 @@ int um_cmd_record(int argc, char **argv)
 {
     static const struct option own[] = {
         {"output", required_argument, NULL, 'o'},
+        {"deep", no_argument, NULL, 'd'},
         {"quiet", no_argument, NULL, 'q'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    static const char *const own_settings[] = {"mode", "out", NULL};
+    static const char *const own_settings[] = {"mode", "out", "deep", NULL};
     static um_record_t record;
-    um_flags_t flags = {"record", usage, "o:q", own, own_settings, take, &record};
+    um_flags_t flags = {"record", usage, "o:dq", own, own_settings, take, &record};
     int first, status = um_flags_parse(&flags, argc, argv, &first);
 
     if (first == 0)
@@ -343,7 +350,7 @@ int um_cmd_record(int argc, char **argv)
         setenv("UMRT_OUT", record.pattern, 1);
     status = um_launch_program(&record.launch, argv + first);
     if (record.launch.started && record.launch.injected && !record.launch.quiet)
-        tell(&record.launch);
+        tell(&record.launch, record.deep);
     um_launch_free(&record.launch);
     return status;
 }

@@ -70,7 +70,7 @@ int um_cmd_run(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    static const char *const own_settings[] = {"mode", "out", NULL};
+    static const char *const own_settings[] = {"mode", "out", "deep", NULL};
     um_run_t run = {.mode = UM_MODE_HINT};
     um_flags_t flags = {"run", usage, "m:q", own, own_settings, take, &run};
     int first, status = um_flags_parse(&flags, argc, argv, &first);

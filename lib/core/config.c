@@ -46,6 +46,8 @@ const um_option_t um_option_table[] = {
      UM_OPTION_BOOL, 0, 1, UM_AT(kernel_times)},
     {"unified-memory", "on", "record faults and migrations",
      UM_OPTION_BOOL, 0, 1, UM_AT(unified_memory)},
+    {"deep", "off", "record: see all that launches touch, by pushing it to the host before; slow",
+     UM_OPTION_BOOL, 0, 1, UM_AT(deep)},
     {"advisors", UM_ADVISORS_DEFAULT, "comma list of the advisors to ask, 'all' for every one",
      UM_OPTION_STRING, 0, 0, UM_AT(advisors)},
     {NULL, NULL, NULL, UM_OPTION_BOOL, 0, 0, 0},

@@ -37,6 +37,7 @@ typedef struct um_settings {
     uint64_t call_sites;               /* capture the stack at managed allocations */
     uint64_t kernel_times;             /* record KERNEL_EXEC once managed memory exists */
     uint64_t unified_memory;           /* record faults and migrations */
+    uint64_t deep;                     /* record: push to the host before each launch */
     char *advisors;                    /* comma list, "all" = every one */
     const char *source[UM_OPTION_MAX]; /* where each option's value came from, by its place in
                                           um_option_table; static strings */

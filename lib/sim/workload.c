@@ -475,6 +475,11 @@ um_step_t *um_workload_builder_at(um_workload_builder_t *builder, size_t step)
     return &builder->steps[step];
 }
 
+void um_workload_builder_kind(um_workload_builder_t *builder, um_workload_kind_t kind)
+{
+    builder->owned->w.kind = (uint32_t)kind;
+}
+
 void um_workload_builder_skip(um_workload_builder_t *builder, uint64_t events)
 {
     builder->owned->w.skipped += events;

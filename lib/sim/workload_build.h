@@ -18,6 +18,7 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
  * step; *region is a guess, 0 = none, and put right. False = there is no such region. */
 bool um_workload_builder_clip(const um_workload_builder_t *builder, size_t step, uint32_t *region,
                               uint64_t *addr, uint64_t *bytes);
+void um_workload_builder_kind(um_workload_builder_t *builder, um_workload_kind_t kind);
 void um_workload_builder_skip(um_workload_builder_t *builder, uint64_t events);
 /* From now on contradictions are left out and counted as skipped: the trace has holes. */
 void um_workload_builder_forgive(um_workload_builder_t *builder);

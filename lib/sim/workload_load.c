@@ -49,10 +49,12 @@ um_status_t um_workload_loader_new(const char *name, um_workload_kind_t kind, bo
 
     if (!loader || um_workload_builder_new(kind, name, &loader->builder) != UM_OK ||
         (kind != UM_WORKLOAD_GENERATED &&
-         um_recorded_new(loader->builder, kind == UM_WORKLOAD_DEEP, &loader->recorded) != UM_OK)) {
+         um_recorded_new(loader->builder, &loader->recorded) != UM_OK)) {
         um_workload_loader_drop(loader);
         return UM_ERR_NO_MEMORY;
     }
+    if (kind == UM_WORKLOAD_DEEP)
+        um_recorded_deep(loader->recorded);
     if (forgive)
         um_workload_builder_forgive(loader->builder);
     loader->kind = kind;
@@ -263,6 +265,13 @@ void um_workload_loader_event(um_workload_loader_t *loader, const um_event_t *ev
         host_record(loader, event);
     }
     switch (event->type) {
+    case UM_EV_FACT:
+        if (loader->recorded && strcmp(event->u.fact.key, "workload.accesses") == 0 &&
+            strcmp(event->u.fact.value, "deep") == 0) {
+            um_workload_builder_kind(loader->builder, UM_WORKLOAD_DEEP);
+            um_recorded_deep(loader->recorded);
+        }
+        break;
     case UM_EV_REGION_ALLOC:
     case UM_EV_REGION_FREE:
     case UM_EV_REGION_LABEL:

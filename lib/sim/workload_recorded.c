@@ -576,7 +576,7 @@ static void compute_times(um_recorded_t *r)
 um_status_t um_recorded_finish(um_recorded_t *r)
 {
     um_attribution_finish(r->attribution);
-    if (r->status != UM_OK)
+    if (r->status != UM_OK || !r->n_launches)
         return r->status;
     r->n_pieces = r->n_pieces ? runs_of(r, r->pieces, r->n_pieces) : 0;
     if (!r->deep)
@@ -589,7 +589,12 @@ um_status_t um_recorded_finish(um_recorded_t *r)
     return r->status;
 }
 
-um_status_t um_recorded_new(um_workload_builder_t *builder, bool deep, um_recorded_t **out)
+void um_recorded_deep(um_recorded_t *r)
+{
+    r->deep = true;
+}
+
+um_status_t um_recorded_new(um_workload_builder_t *builder, um_recorded_t **out)
 {
     um_recorded_t *r = calloc(1, sizeof *r);
 
@@ -598,7 +603,6 @@ um_status_t um_recorded_new(um_workload_builder_t *builder, bool deep, um_record
         return UM_ERR_NO_MEMORY;
     }
     r->builder = builder;
-    r->deep = deep;
     r->host_step = SIZE_MAX;
     *out = r;
     return UM_OK;

@@ -14,7 +14,9 @@
 
 typedef struct um_recorded um_recorded_t;
 
-um_status_t um_recorded_new(um_workload_builder_t *builder, bool deep, um_recorded_t **out);
+um_status_t um_recorded_new(um_workload_builder_t *builder, um_recorded_t **out);
+/* The recording is a deep one: each launch shows all of its own. */
+void um_recorded_deep(um_recorded_t *recorded);
 void um_recorded_free(um_recorded_t *recorded); /* NULL is fine */
 
 /* Every event of the trace, in order of time. UM_ERR_NO_MEMORY. */
