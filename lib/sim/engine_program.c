@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NAPS 64u /* of one touch; then the page is taken to be pinned */
+#define NAP_LATE_NS 60000u /* that a sleeping thread wakes after its time (measured, MODEL.md) */
+#define MAX_NAPS    64u    /* of one touch; then the page is taken to be pinned */
 
 typedef enum state { STATE_FREE, STATE_DUE, STATE_WALK, STATE_WAIT } state_t;
 
@@ -227,7 +228,7 @@ static bool host_touch(um_engine_t *engine, thread_t *thread, const um_piece_t *
         return true;
     if (work.throttles && thread->naps++ < MAX_NAPS) {
         um_cost_charge(engine, UM_COST_FAULT, engine->now_ns, 0, &work);
-        *end += work.nap_ns;
+        *end += work.nap_ns + NAP_LATE_NS;
         return false;
     }
     thread->naps = 0;

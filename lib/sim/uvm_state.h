@@ -25,18 +25,19 @@ typedef struct um_pages {
 } um_pages_t;
 
 /* The thrashing detector's notes on a block; only blocks that bounced have them. */
+#define UM_NOBODY UINT8_MAX
 typedef struct um_thrash {
     uint64_t last_thrash_ns;
-    uint64_t nap_end_ns; /* who is not `holder` waits until then */
+    uint64_t nap_end_ns; /* of the period: who is not `holder` waits until then */
     uint64_t pin_end_ns;
     uint16_t processors; /* that took part */
-    uint8_t holder;      /* processor that may go on while the others nap */
+    uint16_t napping;    /* processors that wait */
+    uint8_t holder;      /* processor that may go on while the others nap, or UM_NOBODY */
     uint8_t pin_at;      /* where pinned pages stay */
     uint8_t resets;
-    bool napping; /* somebody naps, or has just woken */
     um_set_t thrashing, pinned;
     struct {
-        uint64_t last_ns; /* event or nap's end */
+        uint64_t last_ns; /* event */
         uint8_t events, throttles;
     } page[UM_SET_PAGES];
 } um_thrash_t;

@@ -88,21 +88,32 @@ static void tell_thrash(const um_visit_t *visit, uint32_t page)
     um_uvm_tell(visit->uvm, &event);
 }
 
-/* Puts the processor to sleep; counts for the pages unless it was asleep on the block already. */
-static void throttle(um_visit_t *visit, uint32_t processor, const um_set_t *bouncing)
+/* Of each period one processor is let through, the first that comes, but not the same twice running.
+ * Whether that is this one. */
+static bool is_let_through(const um_visit_t *visit, um_thrash_t *thrash, uint32_t processor)
 {
-    um_thrash_t *thrash = visit->block->thrash;
     uint64_t nap_ns = visit->uvm->config.params.uvm_perf_thrashing_nap * visit->uvm->lapse_ns;
 
     if (visit->now_ns >= thrash->nap_end_ns) {
         thrash->nap_end_ns = visit->now_ns + nap_ns;
-        thrash->napping = true;
-        for (uint32_t page = um_set_next(bouncing, 0); page < UM_SET_PAGES;
-             page = um_set_next(bouncing, page + 1)) {
-            thrash->page[page].throttles++;
-            thrash->page[page].last_ns = thrash->nap_end_ns;
-        }
+        thrash->napping = 0;
+        thrash->holder = thrash->holder == processor ? UM_NOBODY : (uint8_t)processor;
+    } else if (thrash->holder == UM_NOBODY) {
+        thrash->holder = (uint8_t)processor;
     }
+    return thrash->holder == processor;
+}
+
+/* Puts the processor to sleep until the period ends; counts unless it was asleep already. */
+static void throttle(um_visit_t *visit, uint32_t processor, const um_set_t *bouncing)
+{
+    um_thrash_t *thrash = visit->block->thrash;
+
+    for (uint32_t page = um_set_next(bouncing, 0);
+         page < UM_SET_PAGES && !(thrash->napping & UM_BIT(processor));
+         page = um_set_next(bouncing, page + 1))
+        thrash->page[page].throttles++;
+    thrash->napping |= UM_BIT(processor);
     visit->work->throttles++;
     visit->work->nap_ns = thrash->nap_end_ns - visit->now_ns;
     tell_throttle(visit, processor, um_set_next(bouncing, 0), visit->work->nap_ns);
@@ -130,23 +141,17 @@ um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const u
          page = um_set_next(&bouncing, page + 1))
         if (thrash->page[page].throttles > throttles)
             throttles = thrash->page[page].throttles;
-    if (throttles >= params->uvm_perf_thrashing_pin_threshold) {
-        thrash->pin_at = (uint8_t)pin_place(visit, processor);
-        thrash->pin_end_ns = visit->now_ns + params->uvm_perf_thrashing_pin * visit->uvm->lapse_ns;
-        um_set_add(&thrash->pinned, &bouncing);
-        visit->work->pins++;
-        return UM_THRASH_PIN;
-    }
-    /* One processor holds the pages; who else wants them naps once, and then holds them. */
-    if (processor == thrash->holder)
-        return UM_THRASH_NO;
-    if (!thrash->napping || visit->now_ns < thrash->nap_end_ns) {
+    if (!is_let_through(visit, thrash, processor)) {
         throttle(visit, processor, &bouncing);
         return UM_THRASH_THROTTLE;
     }
-    thrash->napping = false;
-    thrash->holder = (uint8_t)processor;
-    return UM_THRASH_NO;
+    if (throttles < params->uvm_perf_thrashing_pin_threshold)
+        return UM_THRASH_NO;
+    thrash->pin_at = (uint8_t)pin_place(visit, processor);
+    thrash->pin_end_ns = visit->now_ns + params->uvm_perf_thrashing_pin * visit->uvm->lapse_ns;
+    um_set_add(&thrash->pinned, &bouncing);
+    visit->work->pins++;
+    return UM_THRASH_PIN;
 }
 
 /* Counts an event for each page; the first only opens the count (measured, MODEL.md). */
@@ -165,8 +170,6 @@ static void count_events(um_visit_t *visit, uint32_t processor, const um_set_t *
             continue;
         um_set_fill(&thrash->thrashing, page, page + 1);
         thrash->last_thrash_ns = visit->now_ns;
-        thrash->holder = (uint8_t)processor;
-        thrash->napping = false;
         tell_thrash(visit, page);
     }
 }
@@ -179,8 +182,12 @@ um_status_t um_thrash_note(um_visit_t *visit, uint32_t processor, const um_set_t
         return UM_OK;
     if (block->moved_ns && block->moved_to != processor &&
         visit->now_ns <= block->moved_ns - 1 + visit->uvm->lapse_ns) {
-        if (!block->thrash && !(block->thrash = calloc(1, sizeof(*block->thrash))))
-            return UM_ERR_NO_MEMORY;
+        if (!block->thrash) {
+            block->thrash = calloc(1, sizeof(*block->thrash));
+            if (!block->thrash)
+                return UM_ERR_NO_MEMORY;
+            block->thrash->holder = UM_NOBODY;
+        }
         count_events(visit, processor, moved);
     }
     block->moved_ns = visit->now_ns + 1;

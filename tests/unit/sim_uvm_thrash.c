@@ -63,16 +63,18 @@ Test(sim_uvm_thrash, a_thrashing_page_moves_alone)
     sim_stop(&sim);
 }
 
-/* Throttled and retried by turns until it is pinned, by the GPU; returns how often it was throttled. */
+/* The host goes first; then each in turn comes while the other is let through, naps, and is let through
+ * itself, until the page is pinned. How often somebody was throttled. */
 static int until_pinned(uint64_t *now_ns)
 {
     int throttles = 0;
 
-    for (int32_t who = HOST;; who = who == HOST ? 0 : HOST) {
+    cr_assert_eq(touch_at(HOST, *now_ns += 50 * US).throttles, 0);
+    for (int32_t who = 0;; who = who == HOST ? 0 : HOST) {
         um_uvm_work_t work = touch_at(who, *now_ns += 50 * US);
 
         cr_assert_eq(work.throttles, 1);
-        cr_assert_eq(work.nap_ns, 500 * US);
+        cr_assert_eq(work.nap_ns, 450 * US);
         cr_assert_eq(work.bytes_to_host + work.bytes_to_device, 0);
         cr_assert_eq(work.batches_blocks, 0);
         cr_assert_eq(sim_count(&sim, UM_EV_THROTTLE), 1);
@@ -93,6 +95,7 @@ Test(sim_uvm_thrash, ten_throttles_then_a_pin_where_both_reach_it)
     start();
     now_ns = bounce(0);
     cr_assert_eq(until_pinned(&now_ns), 10);
+    cr_assert_eq(touch_at(0, now_ns += 10 * US).gpu_faults, 1);
     cr_assert_eq(sim_count(&sim, UM_EV_REMOTE_MAP), 1);
     cr_assert_eq(sim.log[1].u.remote_map.cause, UM_REMOTE_THRASHING);
     for (int i = 0; i < 10; i++) {
@@ -142,7 +145,23 @@ Test(sim_uvm_thrash, without_the_reset_the_same_touch_is_throttled)
 
     start();
     now_ns = bounce(0);
-    cr_assert_eq(touch_at(HOST, now_ns + 50 * US).throttles, 1);
+    cr_assert_eq(touch_at(HOST, now_ns += 50 * US).throttles, 0);
+    cr_assert_eq(touch_at(0, now_ns += 50 * US).throttles, 1);
+    sim_stop(&sim);
+}
+
+Test(sim_uvm_thrash, nobody_is_let_through_twice_running)
+{
+    uint64_t now_ns;
+
+    start();
+    now_ns = bounce(0);
+    cr_assert_eq(touch_at(HOST, now_ns += 50 * US).throttles, 0);
+    sim_advise(&sim, UM_HINT_READ_MOSTLY, 0, 0,
+               BLOCK); /* takes the right to write: it faults again */
+    sim_advise(&sim, UM_HINT_UNSET_READ_MOSTLY, 0, 0, BLOCK);
+    cr_assert_eq(touch_at(HOST, now_ns += 500 * US).throttles, 1);
+    cr_assert_eq(touch_at(0, now_ns += 50 * US).throttles, 0);
     sim_stop(&sim);
 }
 
@@ -164,11 +183,12 @@ Test(sim_uvm_thrash, who_retries_too_early_naps_on)
 
     start();
     now_ns = bounce(0);
-    work = touch_at(HOST, now_ns += 50 * US);
-    cr_assert_eq(work.nap_ns, 500 * US);
-    work = touch_at(HOST, now_ns + 200 * US);
+    touch_at(HOST, now_ns += 50 * US);
+    work = touch_at(0, now_ns += 50 * US);
+    cr_assert_eq(work.nap_ns, 450 * US);
+    work = touch_at(0, now_ns + 200 * US);
     cr_assert_eq(work.throttles, 1);
-    cr_assert_eq(work.nap_ns, 300 * US);
+    cr_assert_eq(work.nap_ns, 250 * US);
     sim_stop(&sim);
 }
 
