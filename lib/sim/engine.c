@@ -176,6 +176,8 @@ um_status_t um_engine_region_add(um_engine_t *engine, const um_ev_region_alloc_t
     for (uint64_t i = 0; i < region->n; i++)
         region->block[i].faulted_ns = UM_NEVER;
     engine->region[region->id] = region;
+    if (engine->oracle)
+        um_oracle_poke(engine->oracle);
     return UM_OK;
 }
 
@@ -258,7 +260,7 @@ static um_status_t new_uvm(um_engine_t *engine)
                               .event_ctx = engine};
 
     for (uint32_t i = 0; i < config.n_gpus; i++)
-        config.capacity_bytes[i] = capacity_of(&engine->config);
+        config.capacity_bytes[i] = engine->capacity_bytes;
     return um_uvm_new(&config, &engine->uvm);
 }
 
@@ -285,7 +287,7 @@ static void tell_devices(um_engine_t *engine)
         event.u.device =
             (um_ev_device_t){.device = (int32_t)i,
                              .sm_count = (uint32_t)(engine->gpu[i].threads / THREADS_PER_SM),
-                             .memory_bytes = capacity_of(&engine->config),
+                             .memory_bytes = engine->capacity_bytes,
                              .attributes = UM_DEVICE_MANAGED | UM_DEVICE_CONCURRENT_MANAGED |
                                            (engine->machine->coherent
                                                 ? UM_DEVICE_PAGEABLE | UM_DEVICE_HOST_PAGE_TABLES
@@ -308,6 +310,7 @@ static um_status_t set_up(um_engine_t *engine, char *error, size_t error_bytes)
         um_uvm_params_default(&engine->params);
     if (!config->policy->tree_prefetch)
         engine->params.uvm_perf_prefetch_enable = 0;
+    engine->capacity_bytes = capacity_of(config);
     engine->time_scale = time_scale(config);
     engine->app_hints = config->policy->app_hints;
     for (int i = 0; i < 64; i++)

@@ -121,6 +121,11 @@ static inline uint64_t um_moved_bytes(const um_uvm_work_t *work)
            work->populated_device_bytes + work->populated_host_bytes;
 }
 
+static inline uint64_t um_linked_bytes(const um_uvm_work_t *work)
+{
+    return work->bytes_to_device + work->bytes_to_host + work->bytes_peer;
+}
+
 /* ---- streams (engine_stream.c) ---- */
 
 typedef enum um_op_type {
@@ -232,7 +237,8 @@ struct um_engine {
     const um_machine_t *machine;
     um_uvm_t *uvm;
     um_uvm_params_t params;
-    double time_scale; /* of kernels */
+    uint64_t capacity_bytes; /* of each GPU */
+    double time_scale;       /* of kernels */
     bool app_hints;
     bool listening; /* somebody wants events */
 

@@ -189,8 +189,7 @@ void um_hint_loop_free(um_hint_loop_t *loop)
 um_status_t um_hint_loop_new(um_engine_t *engine, um_hint_loop_t **out)
 {
     um_hint_loop_t *loop = calloc(1, sizeof(*loop));
-    uint64_t capacity =
-        engine->config.gpu_bytes ? engine->config.gpu_bytes : engine->machine->memory_bytes;
+    uint64_t capacity = engine->capacity_bytes;
     um_page_tables_t tables = {.ctx = loop, .present = present, .page = page, .now_ns = now_ns};
     um_hinter_config_t config = {.page_tables = &tables,
                                  .table = engine->config.policy->table,
