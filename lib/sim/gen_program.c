@@ -9,7 +9,7 @@
 
 #define TID          1u
 #define START_NS     UINT64_C(1000000000)
-#define CALL_NS      UINT64_C(4000) /* a launch, an allocation, a wait: H200.md's launch */
+#define CALL_NS      UINT64_C(4000) /* a launch, an allocation, a wait: 4.1 us measured on an H200 */
 #define HOST_RATE    16.0e9         /* bytes a second of one CPU thread sweeping memory */
 #define FIRST_ADDR   UINT64_C(0x100000000000)
 #define GAP_BYTES    ((uint64_t)UM_BLOCK_BYTES)

@@ -25,7 +25,7 @@ typedef struct um_touch {
 typedef struct um_step {
     /* REGION_ALLOC, REGION_FREE, KERNEL, LAUNCH, SYNC (enter only: the engine makes the exit), COPY,
      * SET, HINT (the program's own), MARK, DEVICE, CONTEXT, CALL_SITE, REGION_LABEL; NULL = a host
-     * phase. Owned by the workload; time_ns is the recorded one, tid tells program threads apart. */
+     * phase, by the thread of the step before it. Owned by the workload; time_ns is the recorded one, tid tells program threads apart. */
     const um_event_t *event;
     uint64_t cpu_ns;      /* the thread's own work since its step before: no waits, no faults */
     uint64_t compute_ns;  /* LAUNCH: on the GPU of `source_gpu`, all its data there */

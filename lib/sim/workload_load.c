@@ -223,6 +223,9 @@ static void access(um_workload_loader_t *loader, const um_event_t *event)
     } else if (l) {
         of = l->step;
         last_ns = &l->access_ns;
+    } else if (loader->recorded) {
+        um_workload_builder_skip(loader->builder, 1);
+        return;
     } else {
         um_workload_builder_refuse(loader->builder, event, "there is no launch %" PRIu32,
                                    a->correlation);

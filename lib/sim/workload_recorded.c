@@ -8,7 +8,7 @@
 #include "workload_ids.h"
 
 /* A CPU fault keeps its thread for so long, and where the driver populates pages, longer by a
- * nanosecond for so many bytes (H200.md: the CPU takes 350 ms to touch 1 GiB first). */
+ * nanosecond for so many bytes (an H200's host takes 350 ms to touch 1 GiB first). */
 #define CPU_FAULT_NS    UINT64_C(50000)
 #define POPULATED_IN_NS 3
 /* Between two pieces of fault service the GPU still waits: for the next fault to be told. */

@@ -26,6 +26,8 @@ ok "a subcommand to get help for" offers_nothing_else info help inf
 ok "a setting" offers_nothing_else --piece-bytes= record --piec
 ok "a flag of its own" offers --output= record --
 ok "a flag of another subcommand" offers_nothing_else --type= dump --t
+ok "a pattern to generate" offers_nothing_else ping-pong gen ping
+ok "a file to generate into" offers trace.umt gen stream -o tr
 ok "a file" offers trace.umt info tr
 ok "a program" offers printf record print
 ok "a program after the flags" offers printf record -o t.umt --quiet print

@@ -85,4 +85,9 @@ ok "what is no note is passed over" gives 0 "$umrt" record -o t.umt -- sh -c \
     'echo nonsense >>"$UMRT_SUMMARY_TO"'
 ok "as if it were not there" says 'no CUDA calls seen'
 ok "no notes are left behind" [ -z "$(ls -A "$TMPDIR")" ]
+# -- deep
+ok "--deep: 0" gives 0 "$umrt" record --deep -q -o d.umt -- sh -c 'echo "${UMRT_DEEP:-off}"'
+ok "--deep: the program's libumrt is told" prints '^1$'
+ok "without --deep it is not" gives 0 "$umrt" record -q -o d.umt -- sh -c 'echo "${UMRT_DEEP:-off}"'
+ok "without --deep: off" prints '^off$'
 finish

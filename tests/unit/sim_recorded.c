@@ -298,6 +298,39 @@ Test(recorded, records_that_come_after_the_free_are_of_the_region_that_was)
     um_workload_free(w);
 }
 
+Test(recorded, what_the_recorder_itself_does_is_not_the_programs_work)
+{
+    um_event_t push = {.type = UM_EV_HINT}, fact = {.type = UM_EV_FACT};
+    um_event_t had = {.type = UM_EV_ACCESS};
+
+    begin(UM_WORKLOAD_RECORDED);
+    region(1, BASE, 8 * MIB);
+    kernel(1, UM_PARAM_POINTER);
+    had.u.access = (um_ev_access_t){
+        .addr = BASE, .bytes = MIB, .device = UM_DEVICE_HOST, .kind = UM_ACCESS_WRITE, .region = 1};
+    put(had, now += MS, 1);
+    push.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFETCH,
+                                 .result = UM_HINT_APPLIED,
+                                 .duration_ns = 20 * MS,
+                                 .who = "deep",
+                                 .why = ""};
+    put(push, now += 1000, 1);
+    fact.u.fact = (um_ev_fact_t){"workload.accesses", "deep"};
+    put(fact, now += 20 * MS, 1);
+    uint64_t start = launch(1, 1, 10 * MS);
+    migrate(start + MS, BASE, 2 * MIB, -1, 0, UM_CAUSE_COHERENCE, 1000);
+    launch(1, 1, MS);
+    um_workload_t *w = end();
+    cr_expect_eq(w->kind, UM_WORKLOAD_DEEP);
+    cr_expect_eq(nth(w, UM_EV_NONE, 0)->cpu_ns, MS);
+    cr_expect_eq(w->touches[nth(w, UM_EV_NONE, 0)->first_touch].bytes, MIB);
+    cr_expect_leq(nth(w, UM_EV_LAUNCH, 0)->cpu_ns, 20000, "not the 20 ms of the push");
+    cr_expect_eq(nth(w, UM_EV_LAUNCH, 1)->n_touches, 0, "each shows its own");
+    for (uint64_t i = 0; i < w->n_steps; i++)
+        cr_expect(!w->steps[i].event || w->steps[i].event->type != UM_EV_HINT);
+    um_workload_free(w);
+}
+
 /* Recordings of programs whose accesses are known: tests/gpu/record_traces.sh. */
 Test(recorded, real_recordings_load)
 {
