@@ -29,8 +29,11 @@ struct um_workload_loader {
     um_workload_builder_t *builder;
     um_workload_kind_t kind;
     um_recorded_t *recorded; /* NULL: accesses are told */
-    uint32_t tid;            /* of the step before: faults of the CPU do not say theirs */
-    um_status_t status;      /* not the builder's: no memory here */
+    bool imported;
+    bool unwaited;      /* imported: kernels have begun since the last wait */
+    uint32_t made;      /* imported: ids for those that have none, from the top */
+    uint32_t tid;       /* of the step before: faults of the CPU do not say theirs */
+    um_status_t status; /* not the builder's: no memory here */
     launched_t *launches;
     size_t n_launches, launches_size;
     um_ids_t by_correlation; /* -> index of the launch */
@@ -99,6 +102,14 @@ static uint64_t own_work(um_workload_loader_t *loader, const um_event_t *event, 
     if (event->time_ns + busy_ns > thread->from_ns)
         thread->from_ns = event->time_ns + busy_ns;
     return worked;
+}
+
+/* own_work for records that may not say whose. */
+static uint64_t stalled(um_workload_loader_t *loader, const um_event_t *event, uint64_t busy_ns)
+{
+    um_event_t by = {.time_ns = event->time_ns, .tid = event->tid ? event->tid : loader->tid};
+
+    return own_work(loader, &by, busy_ns);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------- */
@@ -186,12 +197,53 @@ static void executed(um_workload_loader_t *loader, const um_event_t *event)
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
-/* own_work for records that may not say whose. */
-static uint64_t stalled(um_workload_loader_t *loader, const um_event_t *event, uint64_t busy_ns)
+static void sync(um_workload_loader_t *loader, const um_event_t *event)
 {
-    um_event_t by = {.time_ns = event->time_ns, .tid = event->tid ? event->tid : loader->tid};
+    if (event->u.sync.exit) {
+        own_work(loader, event, 0); /* the wait was no work */
+        return;
+    }
+    step(loader, event, 0);
+    loader->unwaited = false;
+}
 
-    return own_work(loader, &by, busy_ns);
+/* ---- kernels of foreign traces ----------------------------------------------------------------- */
+
+static um_event_t made(um_workload_loader_t *loader, um_event_type_t type, const um_event_t *at)
+{
+    return (um_event_t){.type = (uint32_t)type, .time_ns = at->time_ns, .tid = loader->tid};
+}
+
+/* Gives it a correlation and the launch behind that; nodes of a graph have one together. */
+static void began(um_workload_loader_t *loader, um_event_t *event)
+{
+    um_ev_kernel_exec_t *exec = &event->u.kernel_exec;
+    um_event_t put = made(loader, UM_EV_LAUNCH, event);
+
+    if (!exec->correlation)
+        exec->correlation = UINT32_MAX - loader->made++;
+    if (launched(loader, exec->correlation))
+        return;
+    put.u.launch = (um_ev_launch_t){.correlation = exec->correlation,
+                                    .kernel = exec->kernel,
+                                    .stream = exec->stream_id,
+                                    .context = exec->context,
+                                    .device = exec->device,
+                                    .flags = UM_LAUNCH_ARGS_UNKNOWN};
+    memcpy(put.u.launch.grid, exec->grid, sizeof exec->grid);
+    memcpy(put.u.launch.block, exec->block, sizeof exec->block);
+    launch(loader, &put);
+    stalled(loader, event, exec->duration_ns);
+    loader->unwaited = true;
+}
+
+static void wait_for_kernels(um_workload_loader_t *loader, const um_event_t *event)
+{
+    um_event_t put = made(loader, UM_EV_SYNC, event);
+
+    put.u.sync = (um_ev_sync_t){.sync = UINT32_MAX - loader->made++, .kind = UM_SYNC_DEVICE};
+    if (loader->unwaited)
+        sync(loader, &put);
 }
 
 /* The phase that an access of the host belongs to; its time is when the access is done. */
@@ -250,9 +302,13 @@ static void access(um_workload_loader_t *loader, const um_event_t *event)
 /* A fault of the CPU, or what moved because of it. */
 static void host_record(um_workload_loader_t *loader, const um_event_t *event)
 {
-    size_t of = um_recorded_is_host(event) ? phase(loader, event) : NO_STEP;
     uint64_t stalled_ns = 0;
+    size_t of;
 
+    if (!um_recorded_is_host(event))
+        return;
+    wait_for_kernels(loader, event);
+    of = phase(loader, event);
     if (of == NO_STEP)
         return;
     refuse(loader, um_recorded_host(loader->recorded, event, of, &stalled_ns));
@@ -261,8 +317,20 @@ static void host_record(um_workload_loader_t *loader, const um_event_t *event)
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
+void um_workload_loader_imported(um_workload_loader_t *loader)
+{
+    loader->imported = loader->recorded;
+}
+
 void um_workload_loader_event(um_workload_loader_t *loader, const um_event_t *event)
 {
+    um_event_t named;
+
+    if (loader->imported && event->type == UM_EV_KERNEL_EXEC) {
+        named = *event;
+        event = &named;
+        began(loader, &named);
+    }
     if (loader->recorded) {
         refuse(loader, um_recorded_event(loader->recorded, event));
         host_record(loader, event);
@@ -286,10 +354,7 @@ void um_workload_loader_event(um_workload_loader_t *loader, const um_event_t *ev
         step(loader, event, 0);
         break;
     case UM_EV_SYNC:
-        if (event->u.sync.exit)
-            own_work(loader, event, 0); /* the wait was no work */
-        else
-            step(loader, event, 0);
+        sync(loader, event);
         break;
     case UM_EV_HINT:
         if (strcmp(event->u.hint.who, "app") == 0)
@@ -381,6 +446,8 @@ um_status_t um_workload_read(um_trace_reader_t *reader, const char *name, bool f
             snprintf(error, error_bytes, "%s: %s", name, um_status_string(status));
         return status;
     }
+    if (um_trace_reader_fact(reader, "import.kind"))
+        um_workload_loader_imported(loader);
     while ((status = um_trace_reader_next(reader, &event)) == UM_OK) {
         lost |= event->type == UM_EV_LOSS;
         um_workload_loader_event(loader, event);

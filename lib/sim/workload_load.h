@@ -15,6 +15,9 @@ typedef struct um_workload_loader um_workload_loader_t;
 /* exact: the accesses are told by ACCESS events and only by these. forgive: as the builder's. */
 um_status_t um_workload_loader_new(const char *name, um_workload_kind_t kind, bool forgive,
                                    um_workload_loader_t **out);
+/* The trace is a foreign tool's, which tells of kernels when they run, not of launches and seldom of
+ * waits: a kernel counts as launched when it begins and as waited for before the CPU's next access. */
+void um_workload_loader_imported(um_workload_loader_t *loader);
 void um_workload_loader_event(um_workload_loader_t *loader, const um_event_t *event);
 /* As um_workload_builder_finish; frees the loader. */
 um_status_t um_workload_loader_finish(um_workload_loader_t *loader, um_workload_t **out,

@@ -56,9 +56,9 @@ struct um_recorded {
     um_ids_t by_kernel;
     piece_t *pieces;
     size_t n_pieces, pieces_size;
-    um_ids_t launched;    /* regions that some launch has had */
-    uint32_t host_access; /* of the last CPU fault */
-    uint64_t host_first;  /* the first fault of the CPU in this block and phase */
+    um_ids_t launched;   /* regions that some launch has had */
+    bool host_writes;    /* the last CPU fault was one of a write */
+    uint64_t host_first; /* the first fault of the CPU in this block and phase */
     size_t host_step;
 };
 
@@ -74,12 +74,21 @@ static void add(um_recorded_t *r, piece_t piece)
     r->pieces[r->n_pieces++] = piece;
 }
 
+/* The GPU may have the region from now on. */
+static void was_launched(um_recorded_t *r, uint32_t region)
+{
+    if (!um_ids_find(&r->launched, region) && um_ids_put(&r->launched, region, 1) != UM_OK)
+        r->status = UM_ERR_NO_MEMORY;
+}
+
 static void add_range(um_recorded_t *r, piece_t piece, uint64_t addr, uint64_t bytes)
 {
     if (!um_workload_builder_clip(r->builder, piece.step, &piece.region, &addr, &bytes)) {
         um_workload_builder_skip(r->builder, 1);
         return;
     }
+    if (!piece.host)
+        was_launched(r, piece.region);
     /* by block: that is how they are ordered */
     for (uint64_t end = addr + bytes; addr < end; addr = piece.end) {
         piece.addr = addr;
@@ -193,10 +202,8 @@ um_status_t um_recorded_launch(um_recorded_t *r, const um_event_t *event, size_t
         return r->status = UM_ERR_NO_MEMORY;
     r->launches[r->n_launches++] = launch;
     for (uint32_t i = 0; i < l->n_args; i++)
-        if (!um_ids_find(&r->launched, l->args[i].region) &&
-            um_ids_put(&r->launched, l->args[i].region, 1) != UM_OK)
-            return r->status = UM_ERR_NO_MEMORY;
-    return UM_OK;
+        was_launched(r, l->args[i].region);
+    return r->status;
 }
 
 static void executed(um_recorded_t *r, const um_event_t *event)
@@ -260,20 +267,25 @@ bool um_recorded_is_host(const um_event_t *event)
 
 static uint64_t host_fault(um_recorded_t *r, const um_ev_cpu_fault_t *fault, piece_t piece)
 {
-    uint64_t addr = fault->addr & ~(uint64_t)(UM_PAGE_BYTES - 1), bytes;
+    uint64_t addr = fault->addr & ~(uint64_t)(UM_PAGE_BYTES - 1), page = addr, bytes = 1;
+    uint32_t region = fault->region;
+    bool first;
 
     if (r->host_step != piece.step || r->host_first > addr ||
         r->host_first / UM_BLOCK_BYTES != addr / UM_BLOCK_BYTES)
         r->host_first = addr;
     r->host_step = piece.step;
-    r->host_access = fault->access;
+    um_workload_builder_clip(r->builder, piece.step, &region, &page, &bytes);
+    first = !um_ids_find(&r->launched, region);
     bytes = grown(r->host_first, addr);
-    piece.region = fault->region;
-    piece.writes = fault->access == UM_ACCESS_WRITE || fault->access == UM_ACCESS_ATOMIC;
+    /* nvprof does not say; who touches memory before the GPU does fills it */
+    r->host_writes = fault->access == UM_ACCESS_WRITE || fault->access == UM_ACCESS_ATOMIC ||
+                     (fault->access == UM_ACCESS_UNKNOWN && first);
+    piece.region = region;
+    piece.writes = r->host_writes;
     piece.reads = !piece.writes;
     add_range(r, piece, addr, bytes);
-    return um_ids_find(&r->launched, fault->region) ? CPU_FAULT_NS
-                                                    : CPU_FAULT_NS + bytes / POPULATED_IN_NS;
+    return first ? CPU_FAULT_NS + bytes / POPULATED_IN_NS : CPU_FAULT_NS;
 }
 
 um_status_t um_recorded_host(um_recorded_t *r, const um_event_t *event, size_t step,
@@ -287,7 +299,7 @@ um_status_t um_recorded_host(um_recorded_t *r, const um_event_t *event, size_t s
         return r->status;
     }
     piece.region = m->region;
-    piece.writes = r->host_step == step && r->host_access == UM_ACCESS_WRITE;
+    piece.writes = r->host_step == step && r->host_writes;
     piece.reads = !piece.writes;
     add_range(r, piece, m->addr, m->bytes);
     *stalled_ns = m->duration_ns;

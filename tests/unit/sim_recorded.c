@@ -331,6 +331,34 @@ Test(recorded, what_the_recorder_itself_does_is_not_the_programs_work)
     um_workload_free(w);
 }
 
+Test(recorded, kernels_of_a_foreign_trace_are_launches_that_are_waited_for)
+{
+    um_event_t exec = {.type = UM_EV_KERNEL_EXEC};
+
+    begin(UM_WORKLOAD_RECORDED);
+    um_workload_loader_imported(loader);
+    region(1, BASE, 8 * MIB);
+    cpu_fault(now += MS, BASE, UM_ACCESS_WRITE);
+    for (int i = 0; i < 2; i++) {
+        exec.u.kernel_exec = (um_ev_kernel_exec_t){.kernel = 1, .duration_ns = 10 * MS};
+        put(exec, now += MS, 0);
+        migrate(now + MS, BASE + (uint64_t)i * 4 * MIB, 65536, -1, 0, UM_CAUSE_COHERENCE, 1000);
+        now += 10 * MS;
+    }
+    cpu_fault(now += MS, BASE, UM_ACCESS_READ);
+    cpu_fault(now += MS, BASE + MIB, UM_ACCESS_READ);
+    um_workload_t *w = end();
+    cr_assert_eq(w->n_launches, 2);
+    cr_expect_eq(nth(w, UM_EV_LAUNCH, 0)->n_touches, 2);
+    cr_expect_eq(w->touches[nth(w, UM_EV_LAUNCH, 1)->first_touch].addr, BASE + 4 * MIB);
+    cr_expect_leq(nth(w, UM_EV_LAUNCH, 1)->cpu_ns, MS, "the first one was waited for");
+    cr_expect(nth(w, UM_EV_SYNC, 0) > nth(w, UM_EV_LAUNCH, 1));
+    cr_expect(nth(w, UM_EV_NONE, 1) > nth(w, UM_EV_SYNC, 0));
+    cr_expect_eq(nth(w, UM_EV_NONE, 1)->n_touches, 2, "one phase");
+    cr_expect_eq(w->n_steps, 6, "one wait");
+    um_workload_free(w);
+}
+
 /* Recordings of programs whose accesses are known: tests/gpu/record_traces.sh. */
 Test(recorded, real_recordings_load)
 {
