@@ -2,6 +2,10 @@
 # the one-line use of umrt (NAME and NAME-umrt).
 UM_EXAMPLES = alternate churn first_touch gather launches resident stencil streams table
 EXTRA_DIST += %D%/example.h $(UM_EXAMPLES:%=%D%/%.cu)
+# Examples of the driver API, in C; the tests run them on the software GPU (tests/softgpu).
+UM_DRIVER_EXAMPLES = back_and_forth
+EXTRA_DIST += %D%/driver_api/driver_api.h %D%/driver_api/kernels.ptx \
+	$(UM_DRIVER_EXAMPLES:%=%D%/driver_api/%.c)
 NVCCFLAGS = -O2 -Xcompiler -Wall
 
 examples: $(UM_EXAMPLES:%=%D%/%) $(UM_EXAMPLES:%=%D%/%-umrt)

@@ -1,0 +1,75 @@
+/*
+ * driver_api.h - what the driver-API examples share: checked calls, one context, the kernels.
+ *
+ * They need no toolkit at run time: KERNELS names the module (kernels.ptx, default beside the program).
+ */
+#ifndef DRIVER_API_H
+#define DRIVER_API_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuda.h>
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        CUresult result_ = (call);                                                                 \
+        const char *name_ = "?";                                                                   \
+        if (result_ != CUDA_SUCCESS) {                                                             \
+            cuGetErrorName(result_, &name_);                                                       \
+            printf("%s: %s (%d)\n", #call, name_, (int)result_);                                   \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static inline char *read_kernels(const char *program)
+{
+    const char *given = getenv("KERNELS");
+    char path[4096];
+    const char *slash = strrchr(program, '/');
+
+    if (given)
+        snprintf(path, sizeof(path), "%s", given);
+    else
+        snprintf(path, sizeof(path), "%.*skernels.ptx", slash ? (int)(slash + 1 - program) : 0,
+                 program);
+    FILE *file = fopen(path, "r");
+    char *text = calloc(1, 1 << 20);
+    if (!file || !text || fread(text, 1, (1 << 20) - 1, file) == 0) {
+        printf("%s: cannot be read\n", path);
+        exit(1);
+    }
+    fclose(file);
+    return text;
+}
+
+static inline CUmodule start(const char *program, int ordinal)
+{
+    char *text = read_kernels(program);
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, ordinal));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, text));
+    free(text);
+    return module;
+}
+
+static inline void launch(CUfunction f, CUstream stream, void **params)
+{
+    CHECK(cuLaunchKernel(f, 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+}
+
+/* Managed memory as the CPU sees it. */
+static inline float *floats(CUdeviceptr addr)
+{
+    return (float *)(uintptr_t)addr;
+}
+
+#endif

@@ -1,0 +1,36 @@
+# The software GPU: a libcuda and a libcupti for tests, and programs that run on it and on a real one.
+um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/device.c \
+	tests/softgpu/graph.c tests/softgpu/managed.c tests/softgpu/memory.c tests/softgpu/module.c \
+	tests/softgpu/rules.c tests/softgpu/stream.c
+um_soft_rules = lib/sim/uvm.c lib/sim/uvm_block.c lib/sim/uvm_memory.c lib/sim/uvm_tree.c \
+	lib/sim/uvm_thrash.c lib/sim/uvm_fault.c lib/sim/uvm_advice.c lib/sim/uvm_check.c
+um_soft_tests =
+EXTRA_DIST += $(um_soft_sources) tests/softgpu/softgpu.h tests/softgpu/hooks.h \
+	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
+	$(um_soft_tests:%=tests/softgpu/%.c)
+if UM_WITH_CUDA
+um_soft_libraries = tests/softgpu/lib64/libcuda.so.1
+um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%)
+check_DATA = $(um_soft_libraries) $(um_soft_programs)
+CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
+dist_check_SCRIPTS += tests/softgpu/examples.sh
+um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
+	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O1 -g -pthread
+um_soft_library = $(MKDIR_P) tests/softgpu/lib64 && $(CC) $(um_soft_flags) -fPIC -shared \
+	-fvisibility=hidden -Wl,-z,defs
+
+tests/softgpu/calls.c: tests/softgpu/calls.awk tests/softgpu/calls.txt
+	$(AM_V_GEN)$(MKDIR_P) tests/softgpu && \
+	header=`echo '#include <cupti.h>' | $(CC) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -M -x c - | \
+		tr ' ' '\n' | grep '/generated_cuda_meta\.h$$'` && \
+	$(AWK) -f $(srcdir)/tests/softgpu/calls.awk "$$header" $(srcdir)/tests/softgpu/calls.txt \
+		>$@.new && mv $@.new $@
+tests/softgpu/lib64/libcuda.so.1: $(um_soft_sources) $(um_soft_rules) tests/softgpu/calls.c \
+		tests/softgpu/softgpu.h tests/softgpu/hooks.h
+	$(AM_V_GEN)$(um_soft_library) -Wl,-soname,libcuda.so.1 -o $@ tests/softgpu/calls.c \
+		$(um_soft_sources:%=$(srcdir)/%) $(um_soft_rules:%=$(srcdir)/%) -ldl
+um_soft_program = $(MKDIR_P) tests/softgpu/bin && $(CC) $(um_soft_flags)
+$(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%): tests/softgpu/bin/%: examples/driver_api/%.c \
+		examples/driver_api/driver_api.h tests/softgpu/lib64/libcuda.so.1
+	$(AM_V_GEN)$(um_soft_program) -o $@ $< tests/softgpu/lib64/libcuda.so.1
+endif
