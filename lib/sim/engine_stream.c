@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_NAPS     64u /* of one touch; then the page is taken to be pinned */
-#define FAULT_STRIDE 8u /* pages; measured: 80 to 100 transfers for a dense block */
+#define FAULT_STRIDE 8u  /* pages; measured: 80 to 100 transfers for a dense block */
 #define IDLE_TURNS   64u /* blocks in which a prefetch finds nothing to do, at once */
 
 /* ---- ends ---- */
@@ -351,9 +351,9 @@ static uint64_t prefetch_block(um_engine_t *engine, um_stream_t *stream, uint64_
     if (moved) {
         block->ready_ns = end;
         block->hinted = true;
-    } else if (block->faulted_ns != UM_NEVER && block->faulted_ns >= op->submitted_ns) {
-        engine->result.late_bytes += bytes;
     }
+    if (block->faulted_ns != UM_NEVER && block->faulted_ns >= op->submitted_ns && moved < bytes)
+        engine->result.late_bytes += bytes - moved;
     return end;
 }
 
