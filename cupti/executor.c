@@ -170,7 +170,7 @@ um_status_t um_cuda_executor_new(um_runtime_t *runtime, um_executor_t **out)
     um_workers_calls_t table = {.name = "cuda",
                                 .ctx = calls,
                                 .lacks_kinds = ~(1u << UM_HINT_PREFETCH),
-                                .lacks_orders = 1u << UM_ORDER_AFTER,
+                                .lacks_orders = 1u << UM_ORDER_BEFORE | 1u << UM_ORDER_AFTER,
                                 .start = start,
                                 .apply = apply,
                                 .free_bytes = free_bytes,

@@ -127,8 +127,9 @@ typedef struct um_advisor_ops {
     /* The CPU enters a wait: asked once. May be NULL. Nothing is known yet of what it will touch;
      * um_view_extents answers without looking. */
     void (*decide_sync)(const void *state, const um_view_t *view, um_hints_t *hints);
-    /* For baselines without any sense of residency: asked also about arguments that are on the device
-     * already, and what they propose is carried out whatever is known about it. */
+    bool always; /* asked also about arguments that are known to be on the device already */
+    /* For baselines without any sense of residency: as always, and what they propose is carried out
+     * whatever is known about it. */
     bool blind;
 } um_advisor_ops_t;
 

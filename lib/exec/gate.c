@@ -189,6 +189,9 @@ void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome)
     drop(gate, i);
     switch (outcome->result) {
     case UM_HINT_APPLIED:
+        if (outcome->kind == UM_HINT_PREFETCH && outcome->device == UM_DEVICE_HOST)
+            for (uint32_t d = 0; d < MAX_DEVICES; d++)
+                gate->device[d].asked = false; /* one of them has more room now */
         count(&gate->applied, 1);
         count(&gate->applied_bytes, outcome->bytes);
         gate->failures[outcome->kind] = 0;

@@ -24,7 +24,7 @@ typedef struct range {
     uint32_t region;
     uint64_t addr, end, next; /* next: start of the next stretch */
     uint32_t admitted;
-    bool declined, settled; /* settled: it is on the device already, only the blind are asked */
+    bool declined, settled; /* settled: it is on the device already: few are asked */
 } range_t;
 
 struct um_hinter {
@@ -33,7 +33,7 @@ struct um_hinter {
     um_residency_t *residency;
     advisor_t advisor[MAX_ADVISORS];
     unsigned n_advisors;
-    bool any_blind, any_sync; /* some advisor is; some advisor decides at waits */
+    bool any_always, any_sync; /* some advisor is asked always; some decides at waits */
     um_view_t view;
     range_t range[MAX_RANGES];
     unsigned quiet;   /* launches in a row that needed nothing */
@@ -105,17 +105,22 @@ static bool decide_stretch(um_hinter_t *hinter, range_t *range)
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
         um_hints_t hints = {.gate = hinter->gate, .view = view, .who = ops};
 
-        if (!ops->decide || (range->settled && !ops->blind))
+        if (!ops->decide || (range->settled && !ops->always && !ops->blind))
             continue;
         ops->decide(hinter->advisor[i].state, view, &hints);
         range->admitted += hints.admitted;
         range->declined |= hints.declined;
     }
+    for (unsigned b = 0; b < UM_VIEW_STRETCH_EXTENTS && view->held; b++)
+        if (view->held >> b & 1)
+            um_residency_leave(hinter->residency, range->region,
+                               (view->stretch.addr / UM_BLOCK_BYTES + b) * UM_BLOCK_BYTES,
+                               UM_BLOCK_BYTES);
     /* Nobody wanted to know about the first stretch: nobody will about the others. */
     return view->asked && range->next < range->end;
 }
 
-/* Drops the arguments that are there already, unless somebody is blind to that; returns how many are
+/* Drops the arguments that are there already, unless somebody is asked about those too; returns how many are
  * left. */
 static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t device)
 {
@@ -126,7 +131,7 @@ static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t devic
 
         range->settled = um_residency_settled(hinter->residency, range->region, range->addr,
                                               range->end - range->addr, device);
-        if (!range->settled || hinter->any_blind)
+        if (!range->settled || hinter->any_always)
             hinter->range[kept++] = *range;
     }
     return kept;
@@ -391,7 +396,7 @@ static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
         return UM_OK;
     }
     hinter->n_advisors++;
-    hinter->any_blind |= ops->blind;
+    hinter->any_always |= ops->always || ops->blind;
     hinter->any_sync |= ops->decide_sync != NULL;
     return UM_OK;
 }

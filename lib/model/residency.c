@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INTERVAL 64u   /* at least every so many stale launches a whole look */
-#define UNSYNCED_MAX 64u   /* a program that never waits is sampled this often all the same */
+#define MAX_INTERVAL 64u /* at least every so many stale launches a whole look */
+#define UNSYNCED_MAX 64u /* a program that never waits is sampled this often all the same */
+#define AWAY         (UM_BLOCK_BYTES / UM_PAGE_BYTES / 2) /* pages of a block that have to have gone */
 #define HOT_BLOCKS   4u    /* places where something was found, sampled first */
 #define ROTATING     2u    /* further pages of a sample, elsewhere each time */
 #define LOOK_EXTENTS 1024u /* enough for LOOK_BYTES at the 64 KiB merging distance */
@@ -14,7 +15,18 @@ typedef struct block {
     uint64_t looked_ns; /* when the host side was last known; 0 = must be looked at */
     uint8_t where;      /* um_where_t */
     int8_t device;
+    uint8_t advice; /* advice_t bits: in force for some of it, ours or the program's */
+    bool evicted;   /* pages the CPU does not map although it has them: no look finds them */
+    bool left;      /* the launch under way is not believed to take it */
+    uint16_t away;  /* pages that are known, not only believed, to have gone to a device */
 } block_t;
+
+typedef enum advice {
+    ADVICE_READ_MOSTLY = 1 << 0, /* its pages are duplicated */
+    ADVICE_PREFERRED = 1 << 1,   /* its place is the CPU */
+    ADVICE_ACCESSED_BY = 1 << 2, /* the GPU reaches it where it is */
+    ADVICE_MAPPED = ADVICE_PREFERRED | ADVICE_ACCESSED_BY
+} advice_t;
 
 typedef enum look { LOOK_NONE, LOOK_UNDECIDED, LOOK_CLEAN, LOOK_WHOLE } look_t;
 
@@ -22,8 +34,6 @@ typedef struct region {
     uint32_t id;
     uint32_t n_blocks;
     uint64_t addr, bytes;
-    bool mapped;      /* the program's advice lets the GPU reach host pages where they are */
-    bool read_mostly; /* the program's advice duplicates pages */
     uint32_t interval, since; /* a whole look every interval-th time; times since */
     uint32_t unsynced;        /* launches since the last look of any kind */
     uint32_t hot[HOT_BLOCKS], n_hot, rotor;
@@ -186,7 +196,44 @@ static void put(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t 
         if (!looked_ns || region->block[b].looked_ns <= looked_ns)
             region->block[b] = (block_t){.looked_ns = looked_ns,
                                          .where = (uint8_t)where,
-                                         .device = (int8_t)device};
+                                         .device = (int8_t)device,
+                                         .away = where == UM_WHERE_DEVICE && looked_ns ? AWAY : 0,
+                                         .advice = region->block[b].advice};
+}
+
+static void advise(region_t *region, const um_ev_hint_t *hint, uint8_t set, uint8_t unset)
+{
+    uint32_t first, end;
+
+    if (!blocks_of(region, hint->addr, hint->bytes, &first, &end))
+        return;
+    region->settled_end = 0;
+    for (uint32_t b = first; b < end; b++)
+        region->block[b].advice = (uint8_t)((region->block[b].advice | set) & ~unset);
+}
+
+/* Records say what page tables cannot: data that the driver evicted is with the CPU, unmapped. */
+static void on_migrate(um_residency_t *residency, const um_ev_migrate_t *move, uint64_t now_ns)
+{
+    region_t *region = find(residency, move->region);
+    uint32_t first, end;
+    bool evicted = move->dst == UM_DEVICE_HOST && move->cause == UM_CAUSE_EVICTION;
+
+    if (!region || (!evicted && move->dst < 0) ||
+        !blocks_of(region, move->addr, move->bytes, &first, &end))
+        return;
+    for (uint32_t b = first; b < end; b++) {
+        block_t *block = &region->block[b];
+
+        if (!evicted && block->away < AWAY)
+            block->away += (uint16_t)(end - first > 1 ? AWAY : move->bytes / UM_PAGE_BYTES);
+        if (block->looked_ns > now_ns || (!evicted && !block->evicted))
+            continue;
+        region->settled_end = 0;
+        block->evicted = evicted;
+        block->where = evicted ? UM_WHERE_HOST : UM_WHERE_DEVICE;
+        block->device = (int8_t)move->dst;
+    }
 }
 
 static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_t now_ns)
@@ -205,18 +252,26 @@ static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_
                 now_ns);
         break;
     case UM_HINT_READ_MOSTLY:
+        advise(region, hint, ADVICE_READ_MOSTLY, 0);
+        break;
     case UM_HINT_UNSET_READ_MOSTLY:
-        region->read_mostly = hint->kind == UM_HINT_READ_MOSTLY;
+        advise(region, hint, 0, ADVICE_READ_MOSTLY);
         break;
     case UM_HINT_PREFERRED_LOCATION:
-        region->mapped |= hint->device == UM_DEVICE_HOST;
-        break;
-    case UM_HINT_ACCESSED_BY:
-        region->mapped |= hint->device != UM_DEVICE_HOST;
+        if (hint->device == UM_DEVICE_HOST)
+            advise(region, hint, ADVICE_PREFERRED, 0);
+        else
+            advise(region, hint, 0, ADVICE_PREFERRED);
         break;
     case UM_HINT_UNSET_PREFERRED_LOCATION:
+        advise(region, hint, 0, ADVICE_PREFERRED);
+        break;
+    case UM_HINT_ACCESSED_BY:
+        if (hint->device != UM_DEVICE_HOST)
+            advise(region, hint, ADVICE_ACCESSED_BY, 0);
+        break;
     case UM_HINT_UNSET_ACCESSED_BY:
-        region->mapped = false;
+        advise(region, hint, 0, ADVICE_ACCESSED_BY);
         break;
     default:
         break;
@@ -234,6 +289,9 @@ void um_residency_observe(um_residency_t *residency, const um_event_t *event)
         break;
     case UM_EV_HINT:
         on_hint(residency, &event->u.hint, event->time_ns);
+        break;
+    case UM_EV_MIGRATE:
+        on_migrate(residency, &event->u.migrate, event->time_ns);
         break;
     case UM_EV_SET:
         /* Runs on the GPU. */
@@ -353,7 +411,8 @@ static void decide_look(um_residency_t *residency, region_t *region)
 /* Nothing of the block is on the host. */
 static void set_absent(block_t *block)
 {
-    if (block->where == UM_WHERE_HOST || block->where == UM_WHERE_BOTH) {
+    block->away = AWAY;
+    if ((block->where == UM_WHERE_HOST && !block->evicted) || block->where == UM_WHERE_BOTH) {
         block->where = UM_WHERE_DEVICE;
         block->device = UM_DEVICE_NONE;
     }
@@ -362,8 +421,13 @@ static void set_absent(block_t *block)
 static void set_present(region_t *region, uint32_t b)
 {
     block_t *block = &region->block[b];
-    bool both = region->mapped || (region->read_mostly && block->where != UM_WHERE_UNTOUCHED);
+    /* A duplicate is there only once the GPU has had it. */
+    bool both = block->advice & ADVICE_MAPPED ||
+                (block->advice & ADVICE_READ_MOSTLY &&
+                 (block->where == UM_WHERE_DEVICE || block->where == UM_WHERE_BOTH));
 
+    block->evicted = false;
+    block->away = 0;
     block->where = both ? UM_WHERE_BOTH : UM_WHERE_HOST;
     block->device = both ? block->device : UM_DEVICE_HOST;
     if (both)
@@ -402,8 +466,7 @@ static bool set_extent(const um_residency_t *residency, region_t *region, const 
         uint64_t end = block_end(region, b);
 
         if (b >= next) {
-            taken =
-                region->block[b].where != UM_WHERE_HOST && region->block[b].where != UM_WHERE_BOTH;
+            taken = region->block[b].away >= AWAY;
             set_present(region, b);
         }
         if (end > extent->addr + extent->bytes)
@@ -506,8 +569,10 @@ void um_residency_launch_end(um_residency_t *residency, uint32_t id, int32_t dev
     region->look = LOOK_NONE;
     for (uint32_t b = region->first; b < end; b++) {
         block_t *block = &region->block[b];
+        bool left = block->left;
 
-        if (block->where == UM_WHERE_BOTH) {
+        block->left = false;
+        if (block->where == UM_WHERE_BOTH || block->evicted || left) {
             settled_ns = 0;
             continue;
         }
@@ -522,6 +587,19 @@ void um_residency_launch_end(um_residency_t *residency, uint32_t id, int32_t dev
     region->settled_end = settled_ns ? end : 0;
     region->settled_device = device;
     region->settled_ns = settled_ns;
+}
+
+void um_residency_leave(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes)
+{
+    region_t *region = find(residency, id);
+    uint32_t first, end;
+
+    if (!region || region->look == LOOK_NONE || !blocks_of(region, addr, bytes, &first, &end))
+        return;
+    if (first < region->first)
+        first = region->first;
+    for (uint32_t b = first; b < end && b < region->end; b++)
+        region->block[b].left = true;
 }
 
 bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,

@@ -56,10 +56,10 @@ um_status_t um_residency_new(const um_page_tables_t *tables, um_residency_t **ou
 void um_residency_free(um_residency_t *residency);
 
 /* From now on `fn` is told, as RESIDENCY events, of each extent that a look finds the CPU to have taken
- * since the last one: present_bytes == bytes, `sync` = the last wait that the CPU has left. NULL = no more. */
+ * since the last one, where it is known to have been on a device meanwhile: present_bytes == bytes, `sync` = the last wait that the CPU has left. NULL = no more. */
 void um_residency_tell(um_residency_t *residency, um_event_fn fn, void *ctx);
 
-/* REGION_ALLOC, REGION_FREE, HINT, SET, COPY and SYNC change the model; others are ignored. */
+/* REGION_ALLOC, REGION_FREE, HINT, SET, COPY, SYNC and, of MIGRATE, evictions and their undoing change the model; others are ignored. */
 void um_residency_observe(um_residency_t *residency, const um_event_t *event);
 
 /* A live managed region; false when there is none of that id. */
@@ -74,6 +74,9 @@ void um_residency_launch_begin(um_residency_t *residency, uint32_t region, uint6
                                uint64_t bytes, uint64_t now_ns);
 void um_residency_launch_end(um_residency_t *residency, uint32_t region, int32_t device,
                              bool useful);
+
+/* Between begin and end: the launch is not believed to take these after all. */
+void um_residency_leave(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes);
 
 /* In no time: all of it is known to be on `device`, and the CPU has not waited since it was. Says no
  * now and then all the same, for programs that never wait. */
