@@ -1,3 +1,4 @@
 # One file a policy, and the table.
-libumcore_la_SOURCES += %D%/ahead.c %D%/first_touch.c %D%/readback.c %D%/table.c
+libumcore_la_SOURCES += %D%/ahead.c %D%/calm.c %D%/evict.c %D%/first_touch.c %D%/read_mostly.c \
+	%D%/readback.c %D%/table.c
 EXTRA_DIST += %D%/README.md

@@ -1,0 +1,371 @@
+/* Each advisor's rule, when it holds and when it does not. readback has a file of its own. */
+#include <criterion/criterion.h>
+
+#include "program_fake.h"
+
+static uint32_t one = 1;
+
+static void define(uint32_t kernel, bool is_const)
+{
+    um_param_t param = {.size_bytes = 8,
+                        .flags = is_const ? UM_PARAM_CONST_POINTER | UM_PARAM_POINTER
+                                          : UM_PARAM_POINTER};
+    um_event_t event = {.type = UM_EV_KERNEL, .time_ns = tick()};
+
+    event.u.kernel = (um_ev_kernel_t){
+        .kernel = kernel, .name = "k", .n_params = 1, .layout_known = 1, .params = &param};
+    feed(event);
+}
+
+static void record(uint32_t region, uint64_t offset, uint64_t bytes, int32_t to, uint32_t cause)
+{
+    um_event_t event = {.type = UM_EV_MIGRATE, .time_ns = tick()};
+
+    event.u.migrate = (um_ev_migrate_t){.addr = FAKE_BASE + offset,
+                                        .bytes = bytes,
+                                        .src = to < 0 ? FAKE_GPU : UM_DEVICE_HOST,
+                                        .dst = to,
+                                        .cause = cause,
+                                        .region = region};
+    feed(event);
+}
+
+/* The GPU takes it, the CPU takes it back: with the records that CUPTI would write. What is duplicated
+ * (`kept`, from the front) does not move any more. */
+static void round_of(uint32_t kernel, uint64_t bytes, uint64_t kept)
+{
+    run(kernel, one);
+    if (kept < bytes)
+        record(1, kept, bytes - kept, FAKE_GPU, UM_CAUSE_COHERENCE);
+    wait_all();
+    touch(0, bytes);
+    if (kept < bytes)
+        record(1, kept, bytes - kept, UM_DEVICE_HOST, UM_CAUSE_COHERENCE);
+}
+
+/* ---- read_mostly ---- */
+
+static unsigned advised(unsigned first)
+{
+    return hints_by(first, "read_mostly", UM_HINT_READ_MOSTLY, NULL);
+}
+
+static unsigned taken_back(unsigned first)
+{
+    return hints_by(first, "read_mostly", UM_HINT_UNSET_READ_MOSTLY, NULL);
+}
+
+static void start_read_mostly(bool is_const)
+{
+    program_start("read_mostly", NULL);
+    define(7, is_const);
+    define(8, false);
+    allocate(1, 0, 16 * MIB);
+}
+
+/* Rounds until all of it is advised; what is on trial stays where it is. */
+static void until_kept(void)
+{
+    uint64_t kept = 0;
+
+    for (int i = 0; i < 40 && kept < 16 * MIB; i++) {
+        round_of(7, 16 * MIB, kept);
+        for (unsigned h = 0; h < program.n_hints; h++)
+            if (program.hint[h].kind == UM_HINT_READ_MOSTLY && program.hint[h].bytes > kept)
+                kept = program.hint[h].bytes;
+    }
+    cr_assert_eq(kept, 16 * MIB);
+}
+
+Test(read_mostly, puts_one_block_on_trial_and_then_the_rest)
+{
+    start_read_mostly(true);
+    until_kept();
+    cr_assert_eq(program.hint[0].kind, UM_HINT_READ_MOSTLY);
+    cr_assert_eq(program.hint[0].bytes, UM_BLOCK_BYTES);
+    cr_assert_eq(program.hint[0].order, UM_ORDER_BEFORE);
+    cr_assert_eq(advised(0), 2);
+    cr_assert_eq(taken_back(0), 0);
+    program_stop();
+}
+
+Test(read_mostly, never_where_a_kernel_may_write)
+{
+    um_event_t fault = {.type = UM_EV_GPU_FAULT};
+
+    start_read_mostly(false);
+    for (int i = 0; i < 40; i++) {
+        fault.time_ns = tick();
+        fault.u.gpu_fault = (um_ev_gpu_fault_t){.addr = FAKE_BASE,
+                                                .access = UM_ACCESS_READ,
+                                                .device = FAKE_GPU,
+                                                .region = 1};
+        feed(fault); /* read faults prove nothing */
+        round_of(7, 16 * MIB, 0);
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(read_mostly, never_where_the_layout_is_unknown)
+{
+    program_start("read_mostly", NULL);
+    allocate(1, 0, 16 * MIB);
+    for (int i = 0; i < 40; i++)
+        round_of(7, 16 * MIB, 0);
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(read_mostly, not_where_the_cpu_does_not_read)
+{
+    start_read_mostly(true);
+    for (int i = 0; i < 40; i++) {
+        run(7, 1);
+        wait_all();
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(read_mostly, a_launch_that_may_write_takes_all_back_at_once)
+{
+    unsigned before;
+
+    start_read_mostly(true);
+    until_kept();
+    before = program.n_hints;
+    run(8, 1);
+    cr_assert_eq(taken_back(before), 1);
+    cr_assert_eq(program.hint[before].bytes, 16 * MIB);
+    before = program.n_hints;
+    for (int i = 0; i < 20; i++) /* and it is not tried again soon */
+        round_of(7, 16 * MIB, 0);
+    cr_assert_eq(advised(before), 0);
+    program_stop();
+}
+
+Test(read_mostly, a_write_fault_takes_all_back)
+{
+    um_event_t fault = {.type = UM_EV_GPU_FAULT};
+    unsigned before;
+
+    start_read_mostly(true);
+    until_kept();
+    fault.time_ns = tick();
+    fault.u.gpu_fault = (um_ev_gpu_fault_t){.addr = FAKE_BASE,
+                                            .access = UM_ACCESS_WRITE,
+                                            .device = FAKE_GPU,
+                                            .region = 1};
+    feed(fault);
+    before = program.n_hints;
+    run(7, 1);
+    cr_assert_eq(taken_back(before), 1);
+    program_stop();
+}
+
+/* Duplicates that the CPU writes move again at the next launch. */
+Test(read_mostly, a_cpu_that_writes_fails_the_trial)
+{
+    start_read_mostly(true);
+    for (int i = 0; i < 20; i++)
+        round_of(7, 16 * MIB, 0);
+    cr_assert_eq(advised(0), 1);
+    cr_assert_eq(taken_back(0), 1);
+    program_stop();
+}
+
+Test(read_mostly, the_programs_own_advice_is_left_alone)
+{
+    um_event_t hint = {.type = UM_EV_HINT};
+
+    start_read_mostly(true);
+    hint.time_ns = tick();
+    hint.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFERRED_LOCATION,
+                                 .result = UM_HINT_APPLIED,
+                                 .addr = FAKE_BASE,
+                                 .bytes = 16 * MIB,
+                                 .region = 1,
+                                 .who = "app",
+                                 .why = ""};
+    feed(hint);
+    for (int i = 0; i < 40; i++)
+        round_of(7, 16 * MIB, 0);
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+/* ---- calm ---- */
+
+static unsigned kept_by_calm(unsigned first)
+{
+    return hints_by(first, "calm", UM_HINT_ACCESSED_BY, NULL);
+}
+
+Test(calm, keeps_with_the_cpu_what_goes_to_and_fro)
+{
+    unsigned n;
+
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 16 * MIB);
+    for (int i = 0; i < 12; i++)
+        round_of(7, 4 * MIB, 0);
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert_eq(hints_by(0, "calm", UM_HINT_PREFERRED_LOCATION, NULL), 1);
+    for (unsigned i = 0; i < program.n_hints; i++)
+        if (program.hint[i].kind == UM_HINT_ACCESSED_BY) {
+            cr_assert_eq(program.hint[i].device, FAKE_GPU);
+            cr_assert_eq(program.hint[i].addr, FAKE_BASE);
+            cr_assert_eq(program.hint[i].bytes, 4 * MIB);
+        } else if (program.hint[i].kind == UM_HINT_PREFERRED_LOCATION) {
+            cr_assert_eq(program.hint[i].device, UM_DEVICE_HOST);
+        }
+    /* ahead has been made to leave it alone */
+    n = program.n_hints;
+    for (int i = 0; i < 3; i++) {
+        run(7, 1);
+        fake_set(&program.tables, 0, 4 * MIB, true);
+        wait_all();
+    }
+    cr_assert_eq(hints_by(n, "ahead", UM_HINT_PREFETCH, NULL), 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_the_gpu_uses_often_between)
+{
+    program_start("calm", NULL);
+    allocate(1, 0, 16 * MIB);
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 6; k++)
+            run(7, 1);
+        round_of(7, 4 * MIB, 0);
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_does_not_come_back)
+{
+    program_start("calm", NULL);
+    allocate(1, 0, 64 * MIB);
+    for (uint64_t i = 0; i < 20; i++) {
+        run(7, 1);
+        wait_all();
+        touch(i * 3 * MIB, MIB); /* elsewhere each time */
+        record(1, i * 3 * MIB, MIB, UM_DEVICE_HOST, UM_CAUSE_COHERENCE);
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_is_large)
+{
+    program_start("calm", NULL);
+    allocate(1, 0, 128 * MIB);
+    for (int i = 0; i < 20; i++)
+        round_of(7, 128 * MIB, 0);
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, lets_go_in_time_to_see_whether_the_pattern_is_still_there)
+{
+    program_start("calm", NULL);
+    allocate(1, 0, 16 * MIB);
+    for (int i = 0; i < 12; i++)
+        round_of(7, 4 * MIB, 0);
+    cr_assert_eq(kept_by_calm(0), 1);
+    for (int i = 0; i < 140; i++) {
+        run(7, 1);
+        wait_all();
+    }
+    cr_assert_eq(hints_by(0, "calm", UM_HINT_UNSET_ACCESSED_BY, NULL), 1);
+    cr_assert_eq(hints_by(0, "calm", UM_HINT_UNSET_PREFERRED_LOCATION, NULL), 1);
+    cr_assert_eq(kept_by_calm(0), 1); /* it is not */
+    program_stop();
+}
+
+Test(calm, lets_go_where_it_made_things_slower)
+{
+    unsigned i;
+
+    program_start("calm", NULL);
+    allocate(1, 0, 16 * MIB);
+    for (i = 0; i < 12; i++)
+        round_of(7, 4 * MIB, 0);
+    for (i = 0; i < 20 && !hints_by(0, "calm", UM_HINT_UNSET_ACCESSED_BY, NULL); i++) {
+        run(7, 1);
+        program.tables.now_ns += 100000; /* over the link, it takes its time */
+        wait_all();
+    }
+    cr_assert_lt(i, 12);
+    program_stop();
+}
+
+/* ---- evict ---- */
+
+/* A kernel that is known to have ended. */
+static unsigned run_and_end(uint32_t kernel, uint32_t region)
+{
+    unsigned made = run(kernel, region);
+    um_event_t exec = {.type = UM_EV_KERNEL_EXEC, .time_ns = tick()};
+
+    exec.u.kernel_exec = (um_ev_kernel_exec_t){.correlation = program.correlation,
+                                               .kernel = kernel,
+                                               .device = FAKE_GPU};
+    feed(exec);
+    return made;
+}
+
+static void start_evict(uint64_t free_bytes)
+{
+    program.free_bytes = free_bytes;
+    setenv("UMRT_EVICT_RESERVE", "0", 1);
+    program_start("evict,first_touch,ahead", NULL);
+    for (uint32_t i = 1; i <= 4; i++)
+        allocate(i, (i - 1) * 32 * MIB, 32 * MIB);
+}
+
+Test(evict, says_nothing_while_all_fits)
+{
+    start_evict(1024 * MIB);
+    for (int i = 0; i < 40; i++)
+        run_and_end(7, (uint32_t)i % 4 + 1);
+    cr_assert_eq(hints_by(0, "evict", UM_HINT_PREFETCH, NULL), 0);
+    program_stop();
+}
+
+/* A cyclic sweep: of what is there, what was used just now is needed last. */
+Test(evict, sends_out_what_is_used_last_of_all)
+{
+    unsigned before;
+
+    start_evict(1024 * MIB);
+    for (int i = 0; i < 12; i++) /* learns the cycle while there is room */
+        run_and_end(7, (uint32_t)i % 4 + 1);
+    /* Region 1 has gone to the CPU, and nothing is free. */
+    touch(0, 32 * MIB);
+    record(1, 0, 32 * MIB, UM_DEVICE_HOST, UM_CAUSE_EVICTION);
+    wait_all();
+    program.free_bytes = 0;
+    program.tables.now_ns += 10000000; /* so that the room is asked again */
+    before = program.n_hints;
+    run_and_end(7, 1);
+    cr_assert_gt(hints_by(before, "evict", UM_HINT_PREFETCH, NULL), 0);
+    for (unsigned i = before; i < program.n_hints; i++)
+        if (strcmp(program.hint[i].who, "evict") == 0) {
+            cr_assert_eq(program.hint[i].device, UM_DEVICE_HOST);
+            /* next: 1 now, 2, 3, 4 */
+            cr_assert_eq(program.hint[i].region, 4);
+        }
+    program_stop();
+}
+
+Test(evict, takes_nothing_from_a_kernel_that_may_still_run)
+{
+    start_evict(0);
+    for (int i = 0; i < 12; i++) /* nothing is known to have ended */
+        run(7, (uint32_t)i % 4 + 1);
+    cr_assert_eq(hints_by(0, "evict", UM_HINT_PREFETCH, NULL), 0);
+    program_stop();
+}
