@@ -21,3 +21,10 @@ check_PROGRAMS += tests/unit/cuda_executor
 tests_unit_cuda_executor_SOURCES = tests/unit/cuda_executor.c
 tests_unit_cuda_executor_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
 endif
+# the advisors and the simulator's baselines
+check_PROGRAMS += tests/unit/advisor_contract tests/unit/advisors tests/unit/baselines
+tests_unit_advisor_contract_SOURCES = tests/unit/advisor_contract.c
+tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
+tests_unit_advisors_SOURCES = tests/unit/advisors.c
+tests_unit_baselines_SOURCES = tests/unit/baselines.c
+tests_unit_baselines_LDADD = libumtool.la $(LDADD)

@@ -28,6 +28,7 @@ libumtool_la_SOURCES += \
 	%D%/engine.h %D%/engine.c %D%/engine_cost.c %D%/engine_hints.c %D%/engine_program.c \
 	%D%/engine_stream.c %D%/engine_walk.c %D%/machine.c %D%/oracle.c %D%/policy.c %D%/sim_executor.c
 libumtool_la_LIBADD += -lm
+libumtool_la_SOURCES += %D%/baselines/deepum.c %D%/baselines/static.c %D%/baselines/table.c
 machinesdir = $(pkgdatadir)/machines
 dist_machines_DATA = \
 	%D%/machines/a100-pcie4.json %D%/machines/gh200-c2c.json %D%/machines/h200-pcie5.json \

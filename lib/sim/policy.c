@@ -2,9 +2,6 @@
 
 #include <string.h>
 
-/* The baselines' own file takes the place of this one. */
-__attribute__((weak)) const um_advisor_ops_t *const um_baseline_table[] = {NULL};
-
 const um_policy_t um_policies[] = {
     {.name = "none", .doc = "no prefetcher at all: every page by its own fault"},
     {.name = "driver", .doc = "the driver's tree prefetcher, no hints", .tree_prefetch = true},
