@@ -38,3 +38,8 @@ EXTRA_PROGRAMS += %D%/fit
 %C%_fit_SOURCES = %D%/fit.c
 %C%_fit_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 %C%_fit_LDADD = libumtool.la libumcore.la $(JANSSON_LIBS) -lm
+# the driver model of the simulator
+EXTRA_PROGRAMS += %D%/bench_uvm
+UM_BENCHES += %D%/bench_uvm
+%C%_bench_uvm_SOURCES = %D%/bench_uvm.c
+%C%_bench_uvm_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS)

@@ -278,7 +278,7 @@ um_status_t um_uvm_touch(um_uvm_t *uvm, int32_t device, uint64_t addr, uint64_t 
     uint32_t processor, index;
     um_region_t *region;
     um_block_t *block;
-    um_set_t touched, faulted;
+    um_set_t touched;
     um_run_t run;
 
     if (!locate(uvm, device, addr, bytes, &processor, &region, &index, &run))
@@ -293,14 +293,16 @@ um_status_t um_uvm_touch(um_uvm_t *uvm, int32_t device, uint64_t addr, uint64_t 
             return UM_OK;
         }
     }
-    touched = um_set_of(run.first, run.end);
-    if (block->pages) {
-        faulted = um_set_less(&touched, allowed(block->pages, processor, kind));
-        if (um_set_empty(&faulted)) {
-            account(block->pages, processor, &touched, kind, work);
-            return UM_OK;
-        }
+    if (block->pages && um_set_has_run(allowed(block->pages, processor, kind), run)) {
+        const um_set_t *resident = &block->pages->of[processor].resident;
+
+        um_set_drop_run(&block->pages->fresh, run);
+        if (!um_set_has_run(resident, run))
+            count_remote(work, kind,
+                         run.end - run.first - um_set_count_run(resident, run.first, run.end));
+        return UM_OK;
     }
+    touched = um_set_of(run.first, run.end);
     return touch(uvm, processor, region, index, &touched, kind, now_ns, work);
 }
 
@@ -337,6 +339,5 @@ bool um_uvm_would_fault(const um_uvm_t *uvm, int32_t device, uint64_t addr, uint
     block = um_uvm_region_block(region, index);
     if (!block->pages)
         return whole_faults(block, processor, kind);
-    return um_set_count_run(allowed(block->pages, processor, kind), run.first, run.end) !=
-           run.end - run.first;
+    return !um_set_has_run(allowed(block->pages, processor, kind), run);
 }

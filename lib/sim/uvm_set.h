@@ -50,12 +50,21 @@ static inline um_set_t um_set_of(uint32_t first, uint32_t end)
     return s;
 }
 
+/* Bits of a word; without a flag the compiler's builtin is a call, and counting is what is done most. */
+static inline uint32_t um_word_count(uint64_t w)
+{
+    w -= w >> 1 & 0x5555555555555555u;
+    w = (w & 0x3333333333333333u) + (w >> 2 & 0x3333333333333333u);
+    w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (uint32_t)(w * 0x0101010101010101u >> 56);
+}
+
 static inline uint32_t um_set_count(const um_set_t *s)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < UM_SET_WORDS; i++)
-        n += (uint32_t)__builtin_popcountll(s->word[i]);
+        n += um_word_count(s->word[i]);
     return n;
 }
 
@@ -64,8 +73,26 @@ static inline uint32_t um_set_count_run(const um_set_t *s, uint32_t first, uint3
     uint32_t n = 0;
 
     for (uint32_t i = first / 64; i * 64 < end; i++)
-        n += (uint32_t)__builtin_popcountll(s->word[i] & um_set_word_of_run(i, first, end));
+        n += um_word_count(s->word[i] & um_set_word_of_run(i, first, end));
     return n;
+}
+
+/* Whether all pages of the run are in the set. */
+static inline bool um_set_has_run(const um_set_t *s, um_run_t run)
+{
+    for (uint32_t i = run.first / 64; i * 64 < run.end; i++) {
+        uint64_t word = um_set_word_of_run(i, run.first, run.end);
+
+        if ((s->word[i] & word) != word)
+            return false;
+    }
+    return true;
+}
+
+static inline void um_set_drop_run(um_set_t *s, um_run_t run)
+{
+    for (uint32_t i = run.first / 64; i * 64 < run.end; i++)
+        s->word[i] &= ~um_set_word_of_run(i, run.first, run.end);
 }
 
 static inline bool um_set_empty(const um_set_t *s)
