@@ -66,7 +66,7 @@ typedef struct um_uvm_work {
     uint32_t duplicated_blocks, collapsed_blocks; /* ReadMostly, by visit */
     uint64_t collapsed_bytes; /* pages that a write to ReadMostly took from the other copies */
     uint64_t wasted_bytes;    /* left (moved, evicted, discarded) after a prefetch, never touched */
-    uint32_t throttles; /* the touch has to be tried again after `nap_ns` */
+    uint32_t throttles;       /* the touch has to be tried again after `nap_ns` */
     uint64_t nap_ns;
     uint32_t pins;
 } um_uvm_work_t;

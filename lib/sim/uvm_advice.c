@@ -44,7 +44,6 @@ static um_status_t prefetch_block(um_visit_t *visit, uint32_t to, const um_set_t
     um_chunk_t *chunk;
     um_status_t status;
 
-    um_thrash_reset(visit->block);
     status = um_visit_allocate(visit, to);
     if (status != UM_OK)
         return status;
@@ -53,6 +52,7 @@ static um_status_t prefetch_block(um_visit_t *visit, uint32_t to, const um_set_t
     alive = um_set_and(&alive, &come);
     if (keep && !um_set_empty(&alive))
         visit->work->duplicated_blocks++;
+    um_thrash_forget(visit, &alive);
     um_visit_move(visit, to, &come, &nothing, UM_CAUSE_USER, keep);
     um_set_drop(&visit->pages->discarded, pages);
     um_visit_map(visit, to, pages, !keep, UM_REMOTE_POLICY);

@@ -42,7 +42,7 @@ void um_block_forget(um_uvm_t *uvm, um_block_t *block)
     }
     while (block->chunks)
         um_chunk_free(uvm, block->chunks);
-    um_thrash_reset(block);
+    um_thrash_free(block);
     drop_sets(uvm, block);
 }
 

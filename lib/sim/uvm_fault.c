@@ -113,7 +113,10 @@ static um_status_t bring(um_visit_t *visit, uint32_t processor, uint32_t to,
     um_set_drop(&pages->discarded, faulted);
     um_visit_map(visit, processor, processor == to ? &all : faulted, !keep, cause);
     um_visit_map_accessed_by(visit, &all);
-    return keep ? UM_OK : um_thrash_note(visit, processor, &moved);
+    if (!visit->block->read_mostly)
+        return um_thrash_note(visit, to, &moved);
+    um_thrash_forget(visit, &moved);
+    return UM_OK;
 }
 
 /* The pages that stay where they are because the processor may map them there. */

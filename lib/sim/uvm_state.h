@@ -37,7 +37,7 @@ typedef struct um_thrash {
     uint8_t resets;
     um_set_t thrashing, pinned;
     struct {
-        uint64_t last_ns; /* event */
+        uint64_t last_ns; /* when it moved last, plus 1; 0 = not since it is watched */
         uint8_t events, throttles;
     } page[UM_SET_PAGES];
 } um_thrash_t;
@@ -211,7 +211,9 @@ typedef enum um_thrash_verdict {
 } um_thrash_verdict_t;
 um_thrash_verdict_t um_thrash_ask(um_visit_t *visit, uint32_t processor, const um_set_t *faulted);
 um_status_t um_thrash_note(um_visit_t *visit, uint32_t processor, const um_set_t *moved);
-void um_thrash_reset(um_block_t *block);
+/* Pages that moved because a user asked for it, or to be copied, no longer thrash. */
+void um_thrash_forget(um_visit_t *visit, const um_set_t *moved);
+void um_thrash_free(um_block_t *block);
 
 /* ---- uvm_fault.c ---- */
 

@@ -25,13 +25,14 @@ static um_set_t big_pages(const um_visit_t *visit, const um_set_t *faulted)
     return grown;
 }
 
-/* From leaf to root: the largest group around `page` that is occupied over the threshold. */
+/* From leaf to root: the largest group around `page` that is occupied over the threshold; with a
+ * threshold of 100 there is none. */
 static um_run_t climb(const um_visit_t *visit, const um_set_t *occupied, uint32_t page)
 {
     uint32_t threshold = visit->uvm->config.params.uvm_perf_prefetch_threshold;
-    um_run_t best = {page, page + 1};
+    um_run_t best = {page, page};
 
-    for (uint32_t size = 2; size <= UM_SET_PAGES; size *= 2) {
+    for (uint32_t size = 1; size <= UM_SET_PAGES; size *= 2) {
         um_run_t run = group(page, size);
 
         if (um_set_count_run(occupied, run.first, run.end) * 100 >
@@ -47,7 +48,7 @@ um_set_t um_visit_grow(const um_visit_t *visit, uint32_t to, const um_set_t *fau
     const um_block_t *block = visit->block;
     const um_pages_t *pages = visit->pages;
     um_set_t there = um_set_and(&pages->of[to].resident, &pages->of[to].mapped);
-    um_set_t grown = {{0}}, populated, occupied;
+    um_set_t grown = {{0}}, populated;
 
     if (!params->uvm_perf_prefetch_enable ||
         um_set_count(faulted) < params->uvm_perf_prefetch_min_faults)
@@ -56,16 +57,15 @@ um_set_t um_visit_grow(const um_visit_t *visit, uint32_t to, const um_set_t *fau
     if (block->preferred == to + 1 && um_set_empty(&populated)) {
         grown = um_set_of(0, UM_SET_PAGES);
     } else {
-        grown = big_pages(visit, faulted);
-        occupied = um_set_or(&grown, &pages->of[to].resident);
-        /* Pages from elsewhere come to a preferred GPU without the tree (measured, MODEL.md). */
-        bool tree = to == UM_CPU || block->preferred != to + 1;
+        um_set_t calm = block->thrash ? um_set_less(faulted, &block->thrash->thrashing) : *faulted;
+        um_set_t occupied = big_pages(visit, faulted);
 
-        for (uint32_t page = um_set_next(faulted, 0); tree && page < UM_SET_PAGES;) {
+        um_set_add(&occupied, &pages->of[to].resident);
+        for (uint32_t page = um_set_next(&calm, 0); page < UM_SET_PAGES;) {
             um_run_t run = climb(visit, &occupied, page);
 
             um_set_fill(&grown, run.first, run.end);
-            page = um_set_next(faulted, run.end);
+            page = um_set_next(&calm, run.end > page ? run.end : page + 1);
         }
     }
     if (block->thrash)

@@ -93,17 +93,27 @@ Test(sim_uvm_faults, threshold_one_brings_the_block_at_the_first_fault)
     sim_stop(&sim);
 }
 
-Test(sim_uvm_faults, threshold_hundred_brings_no_more_than_the_big_page)
+Test(sim_uvm_faults, threshold_hundred_brings_nothing_more)
 {
     sim_config(&sim, 1, 64 * MIB);
     sim.config.params.uvm_perf_prefetch_threshold = 100;
     sim_start(&sim, 4 * MIB);
     sim_touch(&sim, HOST, 0, 4 * MIB, UM_ACCESS_WRITE);
-    sim_touch(&sim, 0, 0, BLOCK - 64 * KIB, UM_ACCESS_READ);
+    sim_touch(&sim, 0, 0, BLOCK - 2 * PAGE, UM_ACCESS_READ);
     sim_touch_once(&sim, 0, BLOCK - PAGE, PAGE, UM_ACCESS_READ);
-    cr_assert_eq(sim.work.prefetched_bytes, 64 * KIB - PAGE);
-    sim_touch_once(&sim, 0, BLOCK, PAGE, UM_ACCESS_READ);
-    cr_assert_eq(sim_resident(&sim, 0), BLOCK + 64 * KIB);
+    cr_assert_eq(sim.work.prefetched_bytes, 0);
+    cr_assert_eq(sim_resident(&sim, 0), BLOCK - PAGE);
+    sim_stop(&sim);
+}
+
+Test(sim_uvm_faults, threshold_ninety_nine_brings_the_big_page)
+{
+    sim_config(&sim, 1, 64 * MIB);
+    sim.config.params.uvm_perf_prefetch_threshold = 99;
+    sim_start(&sim, 4 * MIB);
+    sim_touch(&sim, HOST, 0, 4 * MIB, UM_ACCESS_WRITE);
+    sim_touch_once(&sim, 0, PAGE, PAGE, UM_ACCESS_READ);
+    cr_assert_eq(sim_resident(&sim, 0), 64 * KIB);
     sim_stop(&sim);
 }
 
