@@ -41,6 +41,7 @@ struct um_gate {
     um_gate_config_t config;
     device_t device[MAX_DEVICES];
     piece_t *piece;
+    uint64_t leaving_bytes; /* on their way to the CPU, in front of whatever is submitted next */
     uint32_t n_pieces, n_after;            /* n_after: of them, for after a wait */
     uint32_t failures[UM_HINT_KIND_COUNT]; /* in a row */
     uint64_t second_ns;                    /* start of the second that in_second counts */
@@ -106,7 +107,7 @@ static uint64_t room(um_gate_t *gate, int32_t ordinal, uint32_t context, uint64_
                      uint64_t max_age_ns)
 {
     device_t *device = &gate->device[ordinal];
-    uint64_t total, taken;
+    uint64_t total, taken, coming;
 
     if (!device->asked || now_ns - device->asked_ns >= max_age_ns) {
         uint64_t in_flight = in_flight_bytes(gate, ordinal);
@@ -119,7 +120,8 @@ static uint64_t room(um_gate_t *gate, int32_t ordinal, uint32_t context, uint64_
         device->reserved_bytes = in_flight;
     }
     taken = gate->config.headroom_bytes + device->reserved_bytes;
-    return device->free_bytes > taken ? device->free_bytes - taken : 0;
+    coming = device->free_bytes + gate->leaving_bytes;
+    return coming > taken ? coming - taken : 0;
 }
 
 static bool has_room(um_gate_t *gate, int32_t device, uint32_t context, uint64_t bytes,
@@ -138,9 +140,18 @@ uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint6
 
 /* ---- what is in flight ---- */
 
+static uint64_t leaving(const piece_t *piece)
+{
+    return piece->kind == UM_HINT_PREFETCH && piece->device == UM_DEVICE_HOST &&
+                   piece->order == UM_ORDER_RACING
+               ? piece->bytes
+               : 0;
+}
+
 static void drop(um_gate_t *gate, uint32_t i)
 {
     gate->n_after -= gate->piece[i].order == UM_ORDER_AFTER;
+    gate->leaving_bytes -= leaving(&gate->piece[i]);
     gate->piece[i] = gate->piece[--gate->n_pieces];
     if (gate->config.pending)
         atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
@@ -150,6 +161,7 @@ static void add(um_gate_t *gate, const piece_t *piece)
 {
     gate->piece[gate->n_pieces++] = *piece;
     gate->n_after += piece->order == UM_ORDER_AFTER;
+    gate->leaving_bytes += leaving(piece);
     if (gate->config.pending)
         atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
 }

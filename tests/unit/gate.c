@@ -490,3 +490,35 @@ Test(gate, refuses_what_the_executor_lacks)
     expect_refused(gate, UM_HINT_REFUSED_CAPABILITY, 2);
     finish(gate);
 }
+
+Test(gate, what_is_leaving_makes_room_for_what_comes_behind_it)
+{
+    um_hint_t out = prefetch(64 * MIB, 32 * MIB);
+    um_gate_t *gate;
+
+    keeper.free = 8 * MIB;
+    gate = new_gate();
+    cr_assert_eq(propose(gate, 0, 32 * MIB, 1), 0);
+    out.device = UM_DEVICE_HOST;
+    cr_assert_eq(um_gate_propose(gate, &out, &cause), 1);
+    cr_assert_eq(propose(gate, 0, 32 * MIB, 2), 1);
+    cr_assert_eq(propose(gate, 32 * MIB, 32 * MIB, 3), 0);
+    done(gate, 0, UM_HINT_CANCELLED); /* it did not leave after all */
+    cr_assert_eq(propose(gate, 32 * MIB, 4 * MIB, 4), 0);
+    finish(gate);
+}
+
+/* What is for after a wait leaves nobody knows when. */
+Test(gate, what_is_for_after_a_wait_makes_no_room_yet)
+{
+    um_hint_t out = prefetch(64 * MIB, 32 * MIB);
+    um_gate_t *gate;
+
+    keeper.free = 8 * MIB;
+    gate = new_gate();
+    out.device = UM_DEVICE_HOST;
+    out.order = UM_ORDER_AFTER;
+    cr_assert_eq(um_gate_propose(gate, &out, &cause), 1);
+    cr_assert_eq(propose(gate, 0, 32 * MIB, 2), 0);
+    finish(gate);
+}

@@ -462,3 +462,77 @@ Test(residency, tells_nothing_of_what_was_brought_to_the_cpu_on_purpose)
     cr_assert_eq(told[0].bytes, 2 * MIB);
     um_residency_free(model);
 }
+
+/* Evicted data is with the CPU, which does not map it: no look finds it. */
+Test(residency, what_the_driver_evicted_is_on_the_host_until_it_moves_again)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_event_t move = {.type = UM_EV_MIGRATE};
+    um_extent_t out[64];
+
+    launch(model, 8 * MIB, out, true);
+    move.time_ns = fake.now_ns += 1000;
+    move.u.migrate = (um_ev_migrate_t){.addr = FAKE_BASE + 2 * MIB,
+                                       .bytes = 2 * MIB,
+                                       .src = FAKE_GPU,
+                                       .dst = UM_DEVICE_HOST,
+                                       .cause = UM_CAUSE_EVICTION,
+                                       .region = FAKE_REGION};
+    um_residency_observe(model, &move);
+    sync_exit(model);
+    cr_assert_eq(launch(model, 8 * MIB, out, true), 3);
+    cr_assert_eq(out[1].where, UM_WHERE_HOST);
+    cr_assert_eq(out[1].bytes, 2 * MIB);
+    move.time_ns = fake.now_ns += 1000;
+    move.u.migrate.src = UM_DEVICE_HOST;
+    move.u.migrate.dst = FAKE_GPU;
+    move.u.migrate.cause = UM_CAUSE_COHERENCE;
+    um_residency_observe(model, &move);
+    cr_assert_eq(launch(model, 8 * MIB, out, true), 1);
+    cr_assert_eq(out[0].where, UM_WHERE_DEVICE);
+    um_residency_free(model);
+}
+
+Test(residency, advice_holds_for_its_blocks)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_event_t hint = {.type = UM_EV_HINT};
+    um_extent_t out[64];
+
+    launch(model, 8 * MIB, out, true);
+    hint.time_ns = fake.now_ns += 1000;
+    hint.u.hint = (um_ev_hint_t){.kind = UM_HINT_ACCESSED_BY,
+                                 .result = UM_HINT_APPLIED,
+                                 .addr = FAKE_BASE,
+                                 .bytes = 2 * MIB,
+                                 .device = FAKE_GPU,
+                                 .region = FAKE_REGION,
+                                 .who = "app"};
+    um_residency_observe(model, &hint);
+    fake_set(&fake, 0, 4 * MIB, true);
+    sync_exit(model);
+    cr_assert_eq(launch(model, 8 * MIB, out, true), 3);
+    cr_assert_eq(out[0].where, UM_WHERE_BOTH);
+    cr_assert_eq(out[1].where, UM_WHERE_HOST);
+    cr_assert_eq(out[2].where, UM_WHERE_DEVICE);
+    um_residency_free(model);
+}
+
+Test(residency, what_a_launch_is_told_to_leave_stays_where_it_was)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_extent_t out[64];
+
+    fake_set(&fake, 0, 8 * MIB, true);
+    fake.now_ns += 1000;
+    um_residency_launch_begin(model, FAKE_REGION, FAKE_BASE, 8 * MIB, fake.now_ns);
+    cr_assert_eq(um_residency_extents(model, FAKE_REGION, FAKE_BASE, 8 * MIB, out, 64), 1);
+    um_residency_leave(model, FAKE_REGION, FAKE_BASE + 4 * MIB, 2 * MIB);
+    um_residency_launch_end(model, FAKE_REGION, FAKE_GPU, true);
+    cr_assert_eq(um_residency_extents(model, FAKE_REGION, FAKE_BASE, 8 * MIB, out, 64), 3);
+    cr_assert_eq(out[0].where, UM_WHERE_DEVICE);
+    cr_assert_eq(out[1].where, UM_WHERE_HOST);
+    cr_assert_eq(out[1].bytes, 2 * MIB);
+    cr_assert_not(um_residency_settled(model, FAKE_REGION, FAKE_BASE, 8 * MIB, FAKE_GPU));
+    um_residency_free(model);
+}
