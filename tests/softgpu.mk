@@ -2,8 +2,8 @@
 um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/device.c \
 	tests/softgpu/graph.c tests/softgpu/managed.c tests/softgpu/memory.c tests/softgpu/module.c \
 	tests/softgpu/rules.c tests/softgpu/stream.c
-um_soft_rules = lib/sim/uvm.c lib/sim/uvm_block.c lib/sim/uvm_memory.c lib/sim/uvm_tree.c \
-	lib/sim/uvm_thrash.c lib/sim/uvm_fault.c lib/sim/uvm_advice.c lib/sim/uvm_check.c
+um_soft_rules = lib/sim/uvm.c lib/sim/uvm_region.c lib/sim/uvm_block.c lib/sim/uvm_memory.c \
+	lib/sim/uvm_tree.c lib/sim/uvm_thrash.c lib/sim/uvm_fault.c lib/sim/uvm_advice.c lib/sim/uvm_check.c
 um_soft_tests =
 EXTRA_DIST += $(um_soft_sources) tests/softgpu/softgpu.h tests/softgpu/hooks.h \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
