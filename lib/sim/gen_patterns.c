@@ -380,19 +380,18 @@ static void pool(um_gen_t *gen)
     }
 }
 
-/* The GPU goes over everything in sixteen launches, and again: the worst there is for an eviction of
- * what came first, once it is more than the GPU holds. */
+/* The GPU goes over everything, a piece a launch, and again: the worst there is for an eviction of what
+ * came first, once it is more than the GPU holds. */
 static void sweep(um_gen_t *gen)
 {
-    enum { PIECES = 16 };
     const um_gen_options_t *o = um_gen_options(gen);
-    uint64_t piece = pages(o->bytes / PIECES);
+    uint64_t piece = o->bytes / 16 < 8 * MIB ? pages(o->bytes / 16) : 8 * MIB;
     uint32_t data = um_gen_region(gen, "data", o->bytes);
     uint32_t kernel = um_gen_kernel(gen, "_Z6updatePfm", "pv");
 
     um_gen_host(gen, WRITE, data, 0, o->bytes);
     for (uint32_t i = 0; i < o->iterations && !um_gen_failed(gen); i++) {
-        for (uint64_t at = 0; at < o->bytes; at += piece)
+        for (uint64_t at = 0; at < o->bytes && !um_gen_failed(gen); at += piece)
             update(gen, kernel, 0, data, at, rest(o->bytes, at, piece));
         um_gen_wait(gen);
     }
@@ -464,7 +463,10 @@ const um_gen_pattern_t um_gen_patterns[] = {
      {2 * GIB, 32, 1, 0, 1},
      decode},
     {"pool", "buffers are slices of one allocation", {GIB, 32, 1, 0, 1}, pool},
-    {"sweep", "the GPU goes over everything, again and again", {GIB, 10, 1, 0, 1}, sweep},
+    {"sweep",
+     "the GPU goes over everything in launches of 8 MiB, again and again",
+     {GIB, 10, 1, 0, 1},
+     sweep},
     {"halo", "several GPUs, each reads its neighbours' edges", {GIB, 20, 2, 0, 1}, halo},
     {0},
 };

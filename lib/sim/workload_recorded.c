@@ -15,7 +15,7 @@
 #define SERVICE_GAP_NS UINT64_C(30000)
 /* No launch is faster than its bytes: 4 TB/s, as streaming kernels reach on an H200. */
 #define BYTES_IN_NS UINT64_C(4000)
-#define TOUCHES_MAX ((size_t)16 << 20) /* that launches may owe to others like them */
+#define TOUCHES_MAX ((size_t)2 << 20) /* that launches may owe to others like them */
 
 typedef struct piece {
     uint64_t addr, end;
@@ -64,8 +64,22 @@ struct um_recorded {
 
 /* ---- pieces ------------------------------------------------------------------------------------ */
 
+/* Whether b is more of the same and goes on where a ends. */
+static bool goes_on(const piece_t *a, const piece_t *b)
+{
+    return a->step == b->step && a->region == b->region && a->end == b->addr &&
+           a->reads == b->reads && a->writes == b->writes && a->populated == b->populated;
+}
+
 static void add(um_recorded_t *r, piece_t piece)
 {
+    piece_t *last = r->n_pieces ? &r->pieces[r->n_pieces - 1] : NULL;
+
+    /* Blocks stay apart: each has its place in the order. */
+    if (last && goes_on(last, &piece) && piece.addr % UM_BLOCK_BYTES != 0) {
+        last->end = piece.end;
+        return;
+    }
     if (um_list_reserve(&r->pieces, &r->pieces_size, r->n_pieces + 1, sizeof *r->pieces) != UM_OK) {
         r->status = UM_ERR_NO_MEMORY;
         return;
@@ -392,6 +406,22 @@ static size_t runs_of(const um_recorded_t *r, piece_t *pieces, size_t n)
     return to;
 }
 
+/* In the order of need; what goes on from block to block becomes one. Returns how many are left. */
+static size_t in_order(piece_t *pieces, size_t n)
+{
+    size_t to = 0;
+
+    if (n)
+        qsort(pieces, n, sizeof *pieces, by_need);
+    for (size_t i = 0; i < n; i++) {
+        if (to && goes_on(&pieces[to - 1], &pieces[i]))
+            pieces[to - 1].end = pieces[i].end;
+        else
+            pieces[to++] = pieces[i];
+    }
+    return to;
+}
+
 static int by_likeness(const void *a, const void *b)
 {
     const launch_t *x = a, *y = b;
@@ -405,6 +435,9 @@ static piece_t *pieces_of(const um_recorded_t *r, size_t step, size_t *n)
 {
     size_t low = 0, high = r->n_pieces, end;
 
+    *n = 0;
+    if (!high)
+        return NULL;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
@@ -440,8 +473,8 @@ static um_status_t share(um_recorded_t *r, const launch_t *alike, size_t n, piec
     }
     for (size_t i = 0; i < n_sum; i++)
         sum[i].populated = 0; /* they are runs by now */
-    n_sum = n_sum ? runs_of(r, sum, n_sum) : 0;
-    if (n_sum && *n_all + n_sum > TOUCHES_MAX / n)
+    n_sum = n_sum ? in_order(sum, runs_of(r, sum, n_sum)) : 0;
+    if (*n_all > TOUCHES_MAX || n_sum > (TOUCHES_MAX - *n_all) / n)
         n_sum = 0; /* too many to tell: each keeps its own */
     for (size_t i = 0; i < n; i++) {
         size_t count;
@@ -593,8 +626,7 @@ um_status_t um_recorded_finish(um_recorded_t *r)
     r->n_pieces = r->n_pieces ? runs_of(r, r->pieces, r->n_pieces) : 0;
     if (!r->deep)
         r->status = share_all(r);
-    if (r->status == UM_OK && r->n_pieces)
-        qsort(r->pieces, r->n_pieces, sizeof *r->pieces, by_need);
+    r->n_pieces = in_order(r->pieces, r->n_pieces);
     for (size_t i = 0; r->status == UM_OK && i < r->n_pieces; i++)
         r->status = tell(r, &r->pieces[i]);
     compute_times(r);
