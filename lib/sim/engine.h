@@ -224,9 +224,10 @@ typedef struct um_link {
 
 typedef struct um_engine_gpu {
     um_link_t link;
-    uint64_t handler_ns; /* the fault handler is busy until */
-    uint64_t compute_ns; /* the processors are */
-    double threads;      /* that run at once on all of it */
+    uint64_t handler_ns;  /* the fault handler is busy until */
+    uint64_t compute_ns;  /* the processors are */
+    uint64_t populate_ns; /* pages are zeroed until */
+    double threads;       /* that run at once on all of it */
 } um_engine_gpu_t;
 
 struct um_program;

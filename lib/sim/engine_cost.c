@@ -43,6 +43,15 @@ static uint64_t take(uint64_t *busy_ns, uint64_t at_ns, uint64_t ns)
     return *busy_ns;
 }
 
+/* The same for work that asked at asked_ns and needs the resource bit by bit, the last bit at the
+ * earliest ns after ready_ns: others have their turns between. */
+static uint64_t share(uint64_t *busy_ns, uint64_t asked_ns, uint64_t ready_ns, uint64_t ns)
+{
+    uint64_t end = take(busy_ns, asked_ns, ns);
+
+    return ns && end > ready_ns + ns ? end : ready_ns + ns;
+}
+
 uint64_t um_cost_copy(um_engine_t *engine, int32_t device, bool to_device, uint64_t at_ns,
                       uint64_t bytes)
 {
@@ -89,7 +98,6 @@ static double cpu_ns(const um_machine_t *machine, um_cost_kind_t kind, const um_
                     transfers * machine->fault_transfer_ns) +
            (double)work->unmapped_host_bytes / MIB * machine->unmap_host_ns_per_mib +
            (double)work->unmapped_device_bytes / MIB * machine->unmap_device_ns_per_mib +
-           (double)work->populated_device_bytes / MIB * machine->populate_device_ns_per_mib +
            (double)work->mapped_remote_bytes / MIB * machine->map_remote_ns_per_mib +
            work->evicted_blocks * machine->evict_block_ns +
            work->duplicated_blocks * machine->duplicate_block_ns +
@@ -150,13 +158,14 @@ uint64_t um_cost_charge(um_engine_t *engine, um_cost_kind_t kind, uint64_t at_ns
                      (double)work->populated_host_bytes / MIB * machine->populate_host_ns_per_mib;
     uint64_t end = at_ns + fixed_ns + (uint64_t)cpu_ns(machine, kind, work, transfers);
 
-    /* Room is made on the host first, then on the device, then it is filled. */
-    end = take(&engine->host_alloc_ns, end, (uint64_t)host_ns);
-    end = take(&link->to_host_ns, end, to_host);
-    if (to_host) /* measured: data comes to the host no faster by several threads */
-        engine->host_alloc_ns = end;
-    end = take(&link->peer_ns, end, peer);
-    end = take(&link->to_device_ns, end, to_device);
+    /* A GPU zeroes pages for one at a time; data comes to the host no faster by several threads. */
+    end = share(&engine->gpu[engine->moved_device].populate_ns, at_ns, end,
+                (uint64_t)((double)work->populated_device_bytes / MIB *
+                           machine->populate_device_ns_per_mib));
+    end = share(&engine->host_alloc_ns, at_ns, end, (uint64_t)host_ns + to_host);
+    share(&link->to_host_ns, at_ns, end, to_host);
+    end = share(&link->peer_ns, at_ns, end, peer);
+    end = share(&link->to_device_ns, at_ns, end, to_device);
     um_cost_count(&engine->result, work);
     tell(engine, at_ns, end);
     return end;

@@ -203,6 +203,7 @@ static bool host_touch(um_engine_t *engine, thread_t *thread, const um_piece_t *
     um_block_t *block = um_engine_block(engine, piece->region, piece->addr);
     um_uvm_work_t work = {0};
     uint64_t moved;
+    double fixed = 0;
 
     *end = engine->now_ns;
     if (block && block->ready_ns > engine->now_ns) {
@@ -236,7 +237,9 @@ static bool host_touch(um_engine_t *engine, thread_t *thread, const um_piece_t *
     if (moved && block)
         block->faulted_ns = engine->now_ns;
     work.batches_blocks = 0; /* those are the GPU's handler's */
-    *end = um_cost_charge(engine, UM_COST_FAULT, engine->now_ns, 0, &work);
+    if (piece->kind != UM_ACCESS_READ && work.bytes_to_host)
+        fixed = work.cpu_faults * machine->cpu_write_fault_ns;
+    *end = um_cost_charge(engine, UM_COST_FAULT, engine->now_ns, (uint64_t)fixed, &work);
     *end += um_cost_remote(engine, engine->moved_device, *end, &work);
     return true;
 }

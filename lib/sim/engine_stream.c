@@ -251,7 +251,7 @@ static void kernel_act(um_engine_t *engine, um_stream_t *stream)
             engine->result.late_bytes += piece->bytes;
             block->hinted = false;
         }
-        stall(engine, stream, block->ready_ns);
+        stall(engine, stream, block->ready_ns + (uint64_t)engine->machine->fault_batch_ns);
         return;
     }
     if (stream->served || in_reach(engine, piece) ||

@@ -47,6 +47,7 @@ const um_machine_figure_t um_machine_figures[] = {
     FIGURE(fault_window_bytes, KIND_BYTES, UM_PAGE_BYTES, 0x1p40,
            "bytes of a sweep that a GPU has under way at once: they fault together"),
     NS(cpu_fault_ns, "ns of one CPU fault besides what it moves"),
+    NS(cpu_write_fault_ns, "ns more of a CPU fault that writes what a GPU has"),
     NS(unmap_host_ns_per_mib, "ns to take 1 MiB out of the CPU's page tables"),
     NS(unmap_device_ns_per_mib, "ns to take 1 MiB out of a GPU's page tables"),
     NS(populate_device_ns_per_mib, "ns to allocate and zero 1 MiB on a GPU"),

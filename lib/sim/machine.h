@@ -46,7 +46,7 @@ typedef struct um_machine {
     /* The engine's own figures: machine.c's table says what each is. Per 2 MiB block or per MiB. */
     double fault_batch_ns, fault_block_ns, fault_page_ns, fault_transfer_ns;
     uint64_t fault_window_bytes;
-    double cpu_fault_ns;
+    double cpu_fault_ns, cpu_write_fault_ns;
     double unmap_host_ns_per_mib, unmap_device_ns_per_mib;
     double populate_device_ns_per_mib, populate_host_ns_per_mib, host_alloc_ns_per_mib;
     double map_remote_ns_per_mib;
