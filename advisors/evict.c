@@ -6,10 +6,9 @@
  * known by its pointers: the bytes from one pointer into a region to the next. Each has a last use and,
  * from the second on, a next one. When what this launch and the next lack does not fit into the room there
  * is, what is used last of all goes to the CPU in the background: only what no unfinished kernel has, and
- * nothing that is used sooner than what it makes room for. While everything fits nothing is said.
+ * nothing that is used sooner than what it makes room for. As long as the driver evicts nothing, all fits,
+ * however little room is left: then nothing is said.
  */
-#include <string.h>
-
 #include "um_advisor.h"
 
 #define OBJECTS 2048u
@@ -207,10 +206,6 @@ static void observe(void *state, const um_event_t *event)
         if (event->u.migrate.cause == UM_CAUSE_EVICTION)
             self->tight = self->seq + TIGHT;
         break;
-    case UM_EV_HINT:
-        if (event->u.hint.result == UM_HINT_APPLIED && strcmp(event->u.hint.who, "evict") == 0)
-            self->tight = self->seq + TIGHT;
-        break;
     default:
         break;
     }
@@ -364,12 +359,11 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     const evict_t *self = state;
     uint64_t room = um_view_room_bytes(view, um_view_launch(view)->device);
 
-    if (self->bytes <= room)
+    if (self->bytes <= room || self->seq >= self->tight)
         return;
     if (is_first(view))
         make_room(self, view, hints, room);
-    if (self->seq < self->tight)
-        hold_the_rest(self, view, hints);
+    hold_the_rest(self, view, hints);
 }
 
 const um_advisor_ops_t um_advisor_evict = {

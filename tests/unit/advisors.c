@@ -335,6 +335,16 @@ Test(evict, says_nothing_while_all_fits)
     program_stop();
 }
 
+/* Room may be short and all fit nevertheless: headroom is not what a program lacks. */
+Test(evict, says_nothing_while_the_driver_evicts_nothing)
+{
+    start_evict(0);
+    for (int i = 0; i < 40; i++)
+        run_and_end(7, (uint32_t)i % 4 + 1);
+    cr_assert_eq(hints_by(0, "evict", UM_HINT_PREFETCH, NULL), 0);
+    program_stop();
+}
+
 /* A cyclic sweep: of what is there, what was used just now is needed last. */
 Test(evict, sends_out_what_is_used_last_of_all)
 {
@@ -364,6 +374,8 @@ Test(evict, sends_out_what_is_used_last_of_all)
 Test(evict, takes_nothing_from_a_kernel_that_may_still_run)
 {
     start_evict(0);
+    run(7, 1);
+    record(1, 0, 2 * MIB, UM_DEVICE_HOST, UM_CAUSE_EVICTION);
     for (int i = 0; i < 12; i++) /* nothing is known to have ended */
         run(7, (uint32_t)i % 4 + 1);
     cr_assert_eq(hints_by(0, "evict", UM_HINT_PREFETCH, NULL), 0);
