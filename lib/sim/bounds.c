@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "flows.h"
+#include "least_time.h"
 
 /* ---- the order that is certain ------------------------------------------------------------------ */
 
@@ -175,167 +176,7 @@ static um_status_t dropped_find(const um_flow_list_t *list, const uint32_t *epoc
     return status;
 }
 
-/* ---- time --------------------------------------------------------------------------------------- */
-
-/* A step must have these bytes, and nobody had them before `from` began. */
-typedef struct need {
-    uint32_t to, from;
-    uint64_t bytes;
-} need_t;
-
-typedef struct needs {
-    need_t *need;
-    size_t n, size;
-} needs_t;
-
-static um_status_t needs_add(needs_t *needs, const um_flow_list_t *list)
-{
-    if (needs->n + list->n > needs->size) {
-        size_t size = needs->n + list->n;
-        need_t *need = realloc(needs->need, size * sizeof(*need));
-
-        if (!need)
-            return UM_ERR_NO_MEMORY;
-        needs->need = need;
-        needs->size = size;
-    }
-    for (size_t i = 0; i < list->n; i++)
-        needs->need[needs->n++] =
-            (need_t){list->flow[i].to, list->flow[i].from, list->flow[i].bytes};
-    return UM_OK;
-}
-
-static int by_step(const void *a, const void *b)
-{
-    const need_t *x = a, *y = b;
-
-    if (x->to != y->to)
-        return (x->to > y->to) - (x->to < y->to);
-    return (x->from < y->from) - (x->from > y->from); /* the latest writer first */
-}
-
-/* A program thread, or one of its streams. */
-typedef struct line {
-    uint32_t tid, context;
-    int32_t device; /* UM_DEVICE_HOST: a thread */
-    uint64_t stream;
-    uint64_t ns; /* it is done with all it was given */
-} line_t;
-
-/* The program when every byte moves at the best rate there is from the moment its writer began. */
-typedef struct timeline {
-    const needs_t *needs;
-    size_t next;     /* need */
-    uint64_t *begin; /* of each step */
-    double ns_per_byte_in, ns_per_byte_out, scale;
-    line_t *line;
-    size_t n_lines, lines_size;
-} timeline_t;
-
-static um_status_t line_of(timeline_t *t, line_t key, line_t **out)
-{
-    for (size_t i = 0; i < t->n_lines; i++) {
-        line_t *line = &t->line[i];
-
-        if (line->tid == key.tid && line->device == key.device && line->stream == key.stream &&
-            line->context == key.context) {
-            *out = line;
-            return UM_OK;
-        }
-    }
-    if (t->n_lines == t->lines_size) {
-        size_t size = t->lines_size ? t->lines_size * 2 : 8;
-        line_t *line = realloc(t->line, size * sizeof(*line));
-
-        if (!line)
-            return UM_ERR_NO_MEMORY;
-        t->line = line;
-        t->lines_size = size;
-    }
-    t->line[t->n_lines] = key;
-    *out = &t->line[t->n_lines++];
-    return UM_OK;
-}
-
-/* When all that step i needs can be there: its bytes from the latest writers, one after the other. */
-static uint64_t needs_ns(timeline_t *t, uint64_t i, double ns_per_byte)
-{
-    uint64_t latest = 0, since = UINT64_MAX, bytes = 0;
-
-    for (; t->next < t->needs->n && t->needs->need[t->next].to == i; t->next++) {
-        const need_t *need = &t->needs->need[t->next];
-        uint64_t done;
-
-        bytes += need->bytes;
-        since = t->begin[need->from] < since ? t->begin[need->from] : since;
-        done = since + (uint64_t)((double)bytes * ns_per_byte);
-        latest = done > latest ? done : latest;
-    }
-    return latest;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static um_status_t launch_add(timeline_t *t, const um_step_t *step, uint64_t i, uint64_t now)
-{
-    const um_ev_launch_t *launch = &step->event->u.launch;
-    line_t *stream;
-    um_status_t status = line_of(t,
-                                 (line_t){.tid = step->event->tid,
-                                          .context = launch->context,
-                                          .device = launch->device,
-                                          .stream = launch->stream},
-                                 &stream);
-
-    if (status)
-        return status;
-    t->begin[i] = later(now, stream->ns);
-    stream->ns = later(t->begin[i] + (uint64_t)((double)step->compute_ns * t->scale),
-                       needs_ns(t, i, t->ns_per_byte_in));
-    return UM_OK;
-}
-
-static um_status_t time_find(timeline_t *t, const um_workload_t *w, uint64_t *out)
-{
-    uint32_t tid = 0; /* a host phase belongs to the thread of the step before it */
-    uint64_t end = 0;
-    um_status_t status = UM_OK;
-
-    for (uint64_t i = 0; i < w->n_steps && !status; i++) {
-        const um_step_t *step = &w->steps[i];
-        const um_event_t *event = step->event;
-        line_t *thread;
-        size_t self;
-
-        tid = event ? event->tid : tid;
-        status = line_of(t, (line_t){.tid = tid, .device = UM_DEVICE_HOST}, &thread);
-        if (status)
-            break;
-        self = (size_t)(thread - t->line);
-        t->begin[i] = thread->ns;
-        thread->ns += step->cpu_ns;
-        if (!event) {
-            thread->ns = later(thread->ns, needs_ns(t, i, t->ns_per_byte_out));
-        } else if (event->type == UM_EV_LAUNCH) {
-            status = launch_add(t, step, i, thread->ns);
-        } else if (event->type == UM_EV_SYNC) {
-            for (size_t l = 0; l < t->n_lines; l++) {
-                const line_t *line = &t->line[l];
-
-                if (line->device != UM_DEVICE_HOST &&
-                    waits_for(event, line->tid, line->context, line->stream, w->n_gpus == 1))
-                    t->line[self].ns = later(t->line[self].ns, line->ns);
-            }
-        }
-    }
-    for (size_t l = 0; l < t->n_lines; l++)
-        end = later(end, t->line[l].ns);
-    *out = end;
-    return status;
-}
+/* ---- both --------------------------------------------------------------------------------------- */
 
 static double faster(double a, double b)
 {
@@ -349,14 +190,29 @@ static double best_rate(const um_curve_t *curve, double other)
     return other;
 }
 
-/* ---- both --------------------------------------------------------------------------------------- */
+/* The simulator counts whole nanoseconds, a block at a time or less often. */
+static double ns_per_byte(double gb_per_s)
+{
+    double ns = 1 / gb_per_s - 1.0 / UM_BLOCK_BYTES;
 
-typedef struct device_least {
-    uint64_t in_bytes, out_bytes;
-} device_least_t;
+    return ns > 0 ? ns : 0;
+}
 
+static um_least_rates_t rates_of(const um_workload_t *w, const um_machine_t *machine)
+{
+    double peer = w->n_gpus > 1 ? best_rate(&machine->link_peer, 0) : 0;
+    double in = best_rate(&machine->link_to_device, faster(machine->remote_read_gb_per_s, peer));
+    double out = best_rate(&machine->link_to_host, faster(machine->remote_write_gb_per_s, peer));
+
+    if (machine->coherent) /* either side may fetch or put */
+        in = out = in + out;
+    return (um_least_rates_t){.in_ns = ns_per_byte(in), .out_ns = ns_per_byte(out)};
+}
+
+/* Flows of one GPU: their part of the bytes, and what has to be there when. */
 static um_status_t device_find(const um_workload_t *w, int32_t device, uint64_t gpu_bytes,
-                               uint32_t *epoch, needs_t *needs, device_least_t *out)
+                               uint32_t *epoch, um_needs_t needs[UM_NEED_KINDS], uint64_t *in,
+                               uint64_t *out)
 {
     um_flows_t flows;
     uint32_t n_epochs;
@@ -371,11 +227,15 @@ static um_status_t device_find(const um_workload_t *w, int32_t device, uint64_t 
     if (!status)
         status = dropped_find(&flows.list[UM_FLOW_DIRTY], epoch, n_epochs, gpu_bytes, &back);
     if (!status)
-        status = needs_add(needs, &flows.list[UM_FLOW_IN]);
+        status = um_needs_add(&needs[UM_NEED_IN], &flows.list[UM_FLOW_IN]);
     if (!status)
-        status = needs_add(needs, &flows.list[UM_FLOW_OUT]);
-    out->in_bytes = um_flow_bytes(&flows.list[UM_FLOW_IN]) + again;
-    out->out_bytes = um_flow_bytes(&flows.list[UM_FLOW_OUT]) + back;
+        status = um_needs_add(&needs[UM_NEED_OUT], &flows.list[UM_FLOW_OUT]);
+    if (!status)
+        status = um_needs_add(&needs[UM_NEED_FIRST_HERE], &flows.list[UM_FLOW_FIRST_HERE]);
+    if (!status && device == 0) /* the same for all */
+        status = um_needs_add(&needs[UM_NEED_FIRST_HOST], &flows.list[UM_FLOW_FIRST_HOST]);
+    *in = um_flow_bytes(&flows.list[UM_FLOW_IN]) + again;
+    *out = um_flow_bytes(&flows.list[UM_FLOW_OUT]) + back;
     um_flows_free(&flows);
     return status;
 }
@@ -383,47 +243,36 @@ static um_status_t device_find(const um_workload_t *w, int32_t device, uint64_t 
 um_status_t um_bounds_find(const um_workload_t *workload, const um_machine_t *machine,
                            uint64_t gpu_bytes, double kernel_time_scale, um_bounds_t *out)
 {
-    double peer = workload->n_gpus > 1 ? best_rate(&machine->link_peer, 0) : 0;
-    needs_t needs = {0};
-    timeline_t t = {
-        .needs = &needs,
-        .ns_per_byte_in =
-            1 / best_rate(&machine->link_to_device, faster(machine->remote_read_gb_per_s, peer)),
-        .ns_per_byte_out =
-            1 / best_rate(&machine->link_to_host, faster(machine->remote_write_gb_per_s, peer)),
-        .scale = kernel_time_scale > 0 ? kernel_time_scale : machine->kernel_time_scale,
-    };
+    um_needs_t needs[UM_NEED_KINDS] = {0};
+    um_least_rates_t rates = rates_of(workload, machine);
     uint32_t *epoch = calloc(workload->n_steps + 1, sizeof(*epoch));
     um_bounds_t bounds = {0};
     um_status_t status = epoch ? UM_OK : UM_ERR_NO_MEMORY;
-    uint64_t links = 0;
+    double links_ns = 0;
 
+    if (!(kernel_time_scale > 0))
+        kernel_time_scale = um_sim_time_scale(workload, machine);
     gpu_bytes = gpu_bytes ? gpu_bytes : machine->memory_bytes;
     for (uint32_t g = 0; g < workload->n_gpus && !status; g++) {
-        device_least_t least;
+        uint64_t to_device = 0, to_host = 0;
 
-        status = device_find(workload, (int32_t)g, gpu_bytes, epoch, &needs, &least);
-        if (status)
-            break;
-        bounds.least_to_device += least.in_bytes;
-        bounds.least_to_host += least.out_bytes;
-        links = later(links, (uint64_t)((double)least.in_bytes * t.ns_per_byte_in));
-        links = later(links, (uint64_t)((double)least.out_bytes * t.ns_per_byte_out));
+        status = device_find(workload, (int32_t)g, gpu_bytes, epoch, needs, &to_device, &to_host);
+        bounds.least_to_device += to_device;
+        bounds.least_to_host += to_host;
+        links_ns = faster(links_ns, (double)to_device * rates.in_ns);
+        links_ns = faster(links_ns, (double)to_host * rates.out_ns);
     }
-    if (!status) {
-        if (needs.n)
-            qsort(needs.need, needs.n, sizeof(need_t), by_step);
-        t.begin = calloc(workload->n_steps + 1, sizeof(*t.begin));
-        status = t.begin ? time_find(&t, workload, &bounds.least_ns) : UM_ERR_NO_MEMORY;
-    }
+    if (!status)
+        status = um_least_time_find(workload, machine, kernel_time_scale, &rates, needs,
+                                    &bounds.least_ns);
     if (!status) {
         bounds.least_bytes = bounds.least_to_device + bounds.least_to_host;
-        bounds.least_ns = later(bounds.least_ns, links);
+        if ((uint64_t)links_ns > bounds.least_ns)
+            bounds.least_ns = (uint64_t)links_ns;
         *out = bounds;
     }
-    free(t.begin);
-    free(t.line);
-    free(needs.need);
+    for (int k = 0; k < UM_NEED_KINDS; k++)
+        free(needs[k].need);
     free(epoch);
     return status;
 }

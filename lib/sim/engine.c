@@ -235,19 +235,15 @@ static uint64_t capacity_of(const um_sim_config_t *config)
     return config->gpu_bytes ? config->gpu_bytes : config->machine->memory_bytes;
 }
 
-/* Kernel time here over kernel time where it was measured; unknown GPUs count as an H200. */
-static double time_scale(const um_sim_config_t *config)
+double um_sim_time_scale(const um_workload_t *workload, const um_machine_t *machine)
 {
     um_machine_t source;
 
-    if (config->kernel_time_scale > 0)
-        return config->kernel_time_scale;
-    if (!*config->workload->source_gpu ||
-        strcmp(config->workload->source_gpu, config->machine->gpu) == 0)
-        return *config->workload->source_gpu ? 1 : config->machine->kernel_time_scale;
-    if (um_machine_for_gpu(config->workload->source_gpu, &source) != UM_OK)
-        return config->machine->kernel_time_scale;
-    return config->machine->kernel_time_scale / source.kernel_time_scale;
+    if (*workload->source_gpu && strcmp(workload->source_gpu, machine->gpu) == 0)
+        return 1;
+    if (!*workload->source_gpu || um_machine_for_gpu(workload->source_gpu, &source) != UM_OK)
+        return machine->kernel_time_scale;
+    return machine->kernel_time_scale / source.kernel_time_scale;
 }
 
 static um_status_t new_uvm(um_engine_t *engine)
@@ -311,7 +307,9 @@ static um_status_t set_up(um_engine_t *engine, char *error, size_t error_bytes)
     if (!config->policy->tree_prefetch)
         engine->params.uvm_perf_prefetch_enable = 0;
     engine->capacity_bytes = capacity_of(config);
-    engine->time_scale = time_scale(config);
+    engine->time_scale = config->kernel_time_scale > 0
+                             ? config->kernel_time_scale
+                             : um_sim_time_scale(config->workload, config->machine);
     engine->app_hints = config->policy->app_hints;
     for (int i = 0; i < 64; i++)
         engine->context_device[i] = UM_DEVICE_NONE;

@@ -13,12 +13,13 @@ typedef enum um_actor { NOBODY = 0, HOST = 1, HERE = 2, ELSEWHERE = 3 } um_actor
 
 /* Pages of a block, from the end of the run before. Steps are stored plus one, 0 = nobody. */
 typedef struct run {
-    uint32_t here; /* the next launch here that reads it */
-    uint32_t last; /* the last launch here that does before a writer comes */
-    uint32_t host; /* the next host phase that reads it */
+    uint32_t here;       /* the next launch here that reads it */
+    uint32_t last;       /* the last launch here that does before a writer comes */
+    uint32_t host;       /* the next host phase that reads it */
+    uint32_t first_step; /* who touches it first, as far as the pass has come */
     uint16_t end;
     uint8_t elsewhere; /* another GPU reads it */
-    uint8_t first;     /* um_actor_t: who touches it first, as far as the pass has come */
+    uint8_t first;     /* um_actor_t */
 } run_t;
 
 typedef struct block {
@@ -129,6 +130,7 @@ static void visit(pass_t *pass, run_t *run, uint64_t bytes, uint32_t kind)
         }
     }
     run->first = (uint8_t)pass->actor;
+    run->first_step = pass->now;
 }
 
 /* What a copy or a memset puts there needs nothing, and nothing is known of how it got there. */
@@ -237,6 +239,16 @@ static uint64_t block_number(uint64_t addr)
     return addr / UM_BLOCK_BYTES;
 }
 
+static uint64_t page_down(uint64_t addr)
+{
+    return addr / UM_PAGE_BYTES * UM_PAGE_BYTES;
+}
+
+static uint64_t page_up(uint64_t addr)
+{
+    return page_down(addr + UM_PAGE_BYTES - 1);
+}
+
 static uint64_t region_blocks(const region_t *region)
 {
     return block_number(region->addr + region->bytes - 1) - block_number(region->addr) + 1;
@@ -289,58 +301,63 @@ static void regions_collect(pass_t *pass, const um_workload_t *w)
         qsort(pass->regions, pass->n_regions, sizeof(region_t), by_id);
 }
 
+/* Pages that the region may share with another are left alone: they count for neither. */
 static void region_touch(pass_t *pass, uint32_t id, uint64_t addr, uint64_t bytes, uint32_t kind)
 {
     region_t *region = region_find(pass, id);
-    uint64_t end, first;
+    uint64_t end = addr + bytes, first;
 
     if (!region || bytes == 0)
         return;
-    addr &= ~(uint64_t)(UM_PAGE_BYTES - 1);
+    addr = page_down(addr > region->addr ? addr : page_up(region->addr));
+    end = page_up(end);
+    if (end > region->addr + region->bytes)
+        end = page_down(region->addr + region->bytes);
+    if (addr >= end)
+        return;
     if (!region->blocks)
         region->blocks = calloc(region_blocks(region), sizeof(block_t));
     if (!region->blocks) {
         pass->status = UM_ERR_NO_MEMORY;
         return;
     }
-    end = addr + bytes;
     first = block_number(region->addr);
-    if (block_number(addr) < first || block_number(end - 1) - first >= region_blocks(region))
-        return;
     while (addr < end && !pass->status) {
         uint64_t base = addr & ~(uint64_t)(UM_BLOCK_BYTES - 1);
         uint64_t until = base + UM_BLOCK_BYTES < end ? base + UM_BLOCK_BYTES : end;
 
         block_touch(pass, &region->blocks[block_number(addr) - first],
                     (uint32_t)((addr - base) / UM_PAGE_BYTES),
-                    (uint32_t)((until - base + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES), kind);
+                    (uint32_t)((until - base) / UM_PAGE_BYTES), kind);
         addr = until;
     }
 }
 
-static void first_add(um_flows_t *flows, uint8_t first, uint64_t bytes)
+static void first_add(pass_t *pass, const run_t *run, uint64_t bytes)
 {
-    if (first == HERE)
-        flows->first_here_bytes += bytes;
-    else if (first == HOST)
-        flows->first_host_bytes += bytes;
+    if (run->first == HERE)
+        flow_add(pass, UM_FLOW_FIRST_HERE, run->first_step, bytes);
+    else if (run->first == HOST)
+        flow_add(pass, UM_FLOW_FIRST_HOST, run->first_step, bytes);
 }
 
-/* The pass has come to where the region begins: nobody was there before. */
+/* The pass has come to where the region begins: nobody was there before, unless its block is others',
+ * too. */
 static void region_begin(pass_t *pass, region_t *region)
 {
-    uint64_t n = region_blocks(region);
+    uint64_t n = region_blocks(region), at = block_number(region->addr) * UM_BLOCK_BYTES;
 
     if (!region->blocks)
         return;
-    for (uint64_t b = 0; b < n; b++) {
+    for (uint64_t b = 0; b < n; b++, at += UM_BLOCK_BYTES) {
         block_t *block = &region->blocks[b];
+        bool shared = at < region->addr || at + UM_BLOCK_BYTES > region->addr + region->bytes;
         uint32_t begin = 0;
 
-        if (!block->runs)
-            first_add(pass->flows, block->one.first, UM_BLOCK_BYTES);
-        for (uint32_t i = 0; i < block->n; i++) {
-            first_add(pass->flows, block->runs[i].first,
+        if (!block->runs && !shared)
+            first_add(pass, &block->one, UM_BLOCK_BYTES);
+        for (uint32_t i = 0; i < block->n && !shared; i++) {
+            first_add(pass, &block->runs[i],
                       (uint64_t)(block->runs[i].end - begin) * UM_PAGE_BYTES);
             begin = block->runs[i].end;
         }
@@ -393,7 +410,7 @@ um_status_t um_flows_find(const um_workload_t *workload, int32_t device, um_flow
         pass.now = (uint32_t)i + 1;
         step_back(&pass, workload, &workload->steps[i], device);
     }
-    for (size_t i = 0; i < pass.n_regions; i++)
+    for (size_t i = 0; i < pass.n_regions; i++) /* after a failure */
         region_begin(&pass, &pass.regions[i]);
     free(pass.regions);
     if (pass.status)

@@ -6,7 +6,7 @@ libumtool_la_SOURCES += %D%/backtest.c
 libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
 	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
 # the bounds of a workload
-libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h
+libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h %D%/least_time.c %D%/least_time.h
 # the measured programs of back-test and calibration
 libumtool_la_SOURCES += %D%/jobs.c %D%/jobs.h %D%/calibrate.c %D%/calibrate.h \
 	%D%/calibrate_fit.c %D%/calibrate_fit.h

@@ -49,6 +49,10 @@ typedef struct um_sim_result {
 um_status_t um_sim_run(const um_sim_config_t *config, um_sim_result_t *out, char *error,
                        size_t error_bytes);
 
+/* Kernel time on `machine` over kernel time where the workload's was measured; an unknown GPU counts as
+ * an H200. What stands for a kernel_time_scale of 0. */
+double um_sim_time_scale(const um_workload_t *workload, const um_machine_t *machine);
+
 /* The two bounds that bracket every table (bounds.c); what they count is in MODEL.md, "Bounds". */
 typedef struct um_bounds {
     uint64_t least_bytes;     /* over the links, remote accesses included: Belady's MIN with this
