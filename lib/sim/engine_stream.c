@@ -116,6 +116,12 @@ static um_status_t fault(um_engine_t *engine, int32_t device, const um_piece_t *
                         (um_access_kind_t)piece->kind, engine->now_ns, work);
 }
 
+/* Whether more of the round would take the memory that its first piece has just got. */
+static bool pushes_itself_out(const um_engine_t *engine, const um_uvm_work_t *sum)
+{
+    return (uint64_t)(sum->evicted_blocks + 1) * UM_BLOCK_BYTES >= engine->capacity_bytes;
+}
+
 /*
  * One round of the fault handler: the piece at hand, and with it what the GPU has under way beyond it.
  * Rounds are as many as the fullest block needs or as the faults fill.
@@ -132,7 +138,8 @@ static void serve(um_engine_t *engine, um_stream_t *stream, const um_piece_t *pi
         um_uvm_work_t work = {0};
 
         window += piece->bytes;
-        if (i && (window > machine->fault_window_bytes || sum.gpu_faults >= most))
+        if (i && (window > machine->fault_window_bytes || sum.gpu_faults >= most ||
+                  pushes_itself_out(engine, &sum)))
             break;
         if (i && ((block && block->ready_ns > engine->now_ns) ||
                   !um_uvm_would_fault(engine->uvm, stream->device, piece->addr, piece->bytes,
@@ -175,13 +182,13 @@ static uint64_t reach(um_engine_t *engine, int32_t device, const um_piece_t *pie
     uint64_t away = 0;
 
     for (size_t i = 0; i < n && i < 8; i++)
-        if (extent[i].where == UM_WHERE_HOST)
+        if (extent[i].where == UM_WHERE_HOST ||
+            (extent[i].where == UM_WHERE_DEVICE && extent[i].device != device))
             away += extent[i].bytes;
     if (piece->kind == UM_ACCESS_READ)
         work->remote_read_bytes += away;
     else
         work->remote_written_bytes += away;
-    (void)device;
     return away;
 }
 

@@ -204,6 +204,10 @@ static void follow_memory(loop_t *loop, const um_event_t *event)
     case UM_EV_CPU_FAULT:
         shadow_set(loop, event->u.cpu_fault.addr, UM_PAGE_BYTES, true);
         break;
+    case UM_EV_ACCESS: /* advisors never see it, page tables do */
+        shadow_set(loop, event->u.access.addr, event->u.access.bytes,
+                   event->u.access.device == UM_DEVICE_HOST);
+        break;
     case UM_EV_MIGRATE:
         shadow_set(loop, event->u.migrate.addr, event->u.migrate.bytes,
                    event->u.migrate.dst == UM_DEVICE_HOST);
@@ -226,7 +230,7 @@ static void feed(loop_t *loop, const um_event_t *event)
     if (event->type == UM_EV_HINT && strcmp(event->u.hint.who, "app") != 0)
         return;
     follow_memory(loop, event);
-    if (!loop->status)
+    if (!loop->status && event->type != UM_EV_ACCESS)
         loop->sink.event(loop->sink.ctx, event);
     outcomes(loop);
 }

@@ -40,7 +40,7 @@ static void hold(const um_workload_t *w, const char *pattern, const char *name)
 Test(sim_bounds, hold_for_every_policy_machine_and_capacity, .timeout = 600)
 {
     for (const um_gen_pattern_t *pattern = um_gen_patterns; pattern->name; pattern++) {
-        um_gen_options_t options = {.bytes = (uint64_t)24 << 20, .iterations = 3};
+        um_gen_options_t options = {.bytes = (uint64_t)12 << 20, .iterations = 2};
         um_workload_t *w;
 
         cr_assert_eq(um_gen_workload(pattern->name, &options, &w), UM_OK, "%s", pattern->name);

@@ -1,0 +1,70 @@
+/*
+ * impossible KIND FILE - writes a trace that no program can have left: no-launches, free-twice,
+ * dead-argument, overlap. For replay_bad_input.sh.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "um_trace.h"
+
+#define ADDR UINT64_C(0x7f0000000000)
+#define SIZE ((uint64_t)4 << 20)
+
+static um_trace_writer_t *writer;
+static uint64_t now;
+
+static void put(um_event_t event)
+{
+    event.time_ns = now += 1000;
+    event.tid = 1;
+    if (um_trace_writer_put(writer, &event) != UM_OK)
+        fputs("impossible: put failed\n", stderr);
+}
+
+static void allocate(uint32_t region, uint64_t addr)
+{
+    put((um_event_t){.type = UM_EV_REGION_ALLOC,
+                     .u.region_alloc = {.region = region,
+                                        .family = UM_FAMILY_MANAGED,
+                                        .addr = addr,
+                                        .bytes = SIZE,
+                                        .device = UM_DEVICE_NONE}});
+}
+
+static void release(uint32_t region)
+{
+    put((um_event_t){.type = UM_EV_REGION_FREE, .u.region_free = {.region = region, .addr = ADDR}});
+}
+
+static void launch(uint32_t region)
+{
+    const um_arg_t arg = {.region = region};
+
+    put((um_event_t){.type = UM_EV_KERNEL, .u.kernel = {.kernel = 1, .name = "k"}});
+    put((um_event_t){
+        .type = UM_EV_LAUNCH,
+        .u.launch = {.correlation = 1, .kernel = 1, .context = 1, .n_args = 1, .args = &arg}});
+    put((um_event_t){.type = UM_EV_KERNEL_EXEC,
+                     .u.kernel_exec = {.correlation = 1, .kernel = 1, .duration_ns = 500}});
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3 || um_trace_writer_open(argv[2], NULL, 0, NULL, &writer) != UM_OK) {
+        fputs("usage: impossible KIND FILE\n", stderr);
+        return 2;
+    }
+    allocate(1, ADDR);
+    if (strcmp(argv[1], "free-twice") == 0) {
+        launch(1);
+        release(1);
+        release(1);
+    } else if (strcmp(argv[1], "dead-argument") == 0) {
+        release(1);
+        launch(1);
+    } else if (strcmp(argv[1], "overlap") == 0) {
+        allocate(2, ADDR + SIZE / 2);
+        launch(2);
+    }
+    return um_trace_writer_close(writer) != UM_OK;
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# umrt replay: the tables, in text, JSON and HTML; the same bytes however many threads make them.
+# shellcheck source=tests/cli/tap.sh
+. "$UM_SRCDIR/tests/cli/tap.sh"
+
+"$umrt" gen ping-pong -o pp.umt -s 16M -n 3 >/dev/null
+"$umrt" gen pipeline -o pipe.umt -s 16M -n 2 >/dev/null
+wide=(--machine 'h200-pcie5,v100-pcie3' --gpu-mem '50%,100%,machine' --streams '0,1' --policy all)
+
+# holds EXPRESSION: of the JSON of the last command, as d.
+holds() {
+    python3 - "$out" "$1" <<'PY' || { echo "not so: $1"; return 1; }
+import json, sys
+d = json.load(open(sys.argv[1]))
+tables = [t for w in d.get("workloads", []) for t in w["tables"]]
+rows = [(t, r) for t in tables for r in t["results"]]
+sys.exit(not eval(sys.argv[2]))
+PY
+}
+same_with_jobs() {
+    local n
+    "$umrt" replay "${wide[@]}" "$@" pp.umt pipe.umt >one 2>/dev/null --jobs 1
+    for n in 2 7; do
+        "$umrt" replay "${wide[@]}" "$@" pp.umt pipe.umt >many 2>/dev/null --jobs $n
+        cmp one many || return 1
+    done
+    [ -s one ]
+}
+self_contained() {
+    [ "$(grep -c '<table>' page.html)" = 12 ] && ! grep -qE 'https?://|src=|<link|@import' page.html &&
+        tail -1 page.html | grep -q '</html>'
+}
+
+ok "a trace is replayed" gives 0 "$umrt" replay pp.umt
+ok "and nothing is said on stderr" [ ! -s "$err" ]
+for word in none driver umrt oracle 'at least' generated h200-pcie5; do
+    ok "the table has $word" prints "^ *(  )?$word|$word"
+done
+ok "without hints of the program there is no row for them" eval '! prints "^  app "'
+ok "JSON" gives 0 "$umrt" replay --json "${wide[@]}" pp.umt pipe.umt
+ok "has its schema" holds 'd["schema"] == "umrt.replay/1"'
+ok "has all of the cross product" holds 'len(tables) == 2 * 2 * 3 * 2 and all(len(t["results"]) == len(tables[0]["results"]) > 10 for t in tables)'
+ok "begins every table with none and driver" holds 'all([r["policy"] for r in t["results"][:2]] == ["none", "driver"] for t in tables)'
+ok "driver is what speed-ups are against" holds 'all(r["speedup"] == 1 for t, r in rows if r["policy"] == "driver")'
+ok "no time is below the least" holds 'all(r["time_ns"] >= t["least_ns"] > 0 for t, r in rows)'
+ok "no traffic is below the least" holds 'all(r["bytes_to_device"] + r["bytes_to_host"] + r["bytes_peer"] + r["bytes_remote"] >= t["least_bytes"] for t, r in rows)'
+ok "less memory is not faster for the driver" holds 'all(a["results"][1]["time_ns"] >= b["results"][1]["time_ns"] for w in d["workloads"][1:] for a, b in zip(w["tables"][0::3], w["tables"][2::3]))'
+ok "a machine that was measured has an error bar" holds 'all((t["error_median_percent"] is not None) == (t["machine"] == "h200-pcie5") for t in tables)'
+ok "says of which kind the accesses are" holds 'all(w["kind"] == "generated" and w["means"] for w in d["workloads"])'
+ok "the same text with any number of threads" same_with_jobs
+ok "the same JSON with any number of threads" same_with_jobs --json
+ok "a page" gives 0 "$umrt" replay --html page.html --gpu-mem 50%,100% --machine h200-pcie5,v100-pcie3,gh200-c2c pp.umt pipe.umt
+ok "of one table for each, in need of nothing else" self_contained
+ok "a page that cannot be written is 1" gives 1 "$umrt" replay --html no/where.html pp.umt
+ok "in one line" one_line
+ok "by default on the machine with the GPU of the trace" gives 0 "$umrt" replay --json pp.umt
+ok "with all of its memory" holds 'tables[0]["machine"] == "h200-pcie5" and tables[0]["gpu_mem"] == "machine"'
+ok "one stream" gives 0 "$umrt" replay --json --streams 4,1 pipe.umt
+ok "is not faster than four" holds 'tables[1]["least_ns"] >= tables[0]["least_ns"]'
+ok "hints without a model" gives 0 "$umrt" replay --open --policy umrt,first_touch --json pp.umt
+ok "have their schema" holds 'd["schema"] == "umrt.replay-open/1" and len(d["lists"]) == 2'
+ok "say who would have prefetched what" holds 'any(h["advisor"] == "ahead" and h["bytes"] > 0 for h in d["lists"][0]["hints"])'
+ok "are as many as said" holds 'all(l["pieces"] == sum(a["pieces"] for a in l["advisors"]) for l in d["lists"])'
+ok "and at most --top are listed" gives 0 "$umrt" replay --open --top 1 --json pp.umt
+ok "of each" holds 'all(len(l["hints"]) == 1 for l in d["lists"])'
+finish

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# What umrt replay cannot do is one line that names it, and status 2.
+# shellcheck source=tests/cli/tap.sh
+. "$UM_SRCDIR/tests/cli/tap.sh"
+
+refuses() { # PATTERN ARGUMENT...
+    local pattern=$1
+    shift
+    gives 2 timeout 60 "$umrt" replay "$@" && one_line && says "^umrt: .*$pattern" &&
+        { [ ! -s "$out" ] || { echo "printed a result"; return 1; }; }
+}
+"$umrt" gen stream -o good.umt -s 16M -n 1 >/dev/null
+
+ok "no file" refuses 'no file given'
+ok "an unknown policy, with the nearest" refuses "no policy 'frist_touch'; did you mean 'first_touch'\?.*none, driver" -p frist_touch good.umt
+ok "an unknown policy like none, with those there are" refuses "no policy 'xyzzyplugh'; there are none, driver" -p xyzzyplugh good.umt
+ok "an empty policy" refuses "empty element in 'ahead,'" -p ahead, good.umt
+ok "an unknown machine, with those there are" refuses "h300.*h200-pcie5" -m h300 good.umt
+ok "a machine that is no file" refuses 'nowhere\.json' -m nowhere.json good.umt
+echo '{"schema": "umrt.machine/1", "name": "x"}' >half.json
+ok "a machine without figures" refuses 'half\.json' -m half.json good.umt
+ok "no memory" refuses '--gpu-mem: 0 is less than one block' -g 0 good.umt
+ok "less than one block" refuses '--gpu-mem: 1M is less than one block of 2 MiB' -g 1M good.umt
+ok "no per cent" refuses '--gpu-mem: 0% is not within 1% and 1000%' -g 0% good.umt
+ok "more per cent than sensible" refuses '--gpu-mem: 2000% is not within' -g 2000% good.umt
+ok "parts of a per cent" refuses "'1\.5%' is not a whole number" -g 1.5% good.umt
+ok "memory of no unit" refuses "--gpu-mem: '16X' is neither a size" -g 16X good.umt
+ok "no streams" refuses "--streams takes 0 to" -s few good.umt
+ok "no threads" refuses "--jobs takes 1 to" -J 0 good.umt
+ok "an unknown option" refuses "unknown option --no-such-option" --no-such-option good.umt
+ok "hints of policies that give none" refuses "none of these policies gives hints" --open -p none,driver good.umt
+ok "a page of what has none" refuses "makes no page" --open --html x.html good.umt
+ok "two back-tests" refuses "one file" --backtest a b
+
+: >empty
+yes 'this is not a trace' | head -500 >foreign
+mkdir directory
+mkfifo fifo
+head -c 20 good.umt >cut-in-header.umt
+head -c 100 /dev/urandom | { head -c 8 good.umt; cat; } >random.umt
+for file in empty foreign directory fifo missing /dev/null cut-in-header.umt random.umt; do
+    for mode in "" --open --backtest; do
+        # shellcheck disable=SC2086 # no word or one
+        ok "$file $mode" refuses "${file##*/}" $mode "$file"
+    done
+done
+for log in "$UM_SRCDIR"/tests/data/import/*.log; do break; done
+if [ -f "$log" ]; then
+    ok "a profiler's log, with what to do" refuses "umrt import" "$log"
+else
+    skip "a profiler's log" "there is none in this tree"
+fi
+for kind in no-launches free-twice dead-argument overlap; do
+    "$bin/impossible" $kind $kind.umt
+    ok "what cannot have been: $kind" refuses "$kind\.umt: .*" $kind.umt
+done
+ok "no launches, with --open" refuses "no-launches\.umt: has no launches" --open no-launches.umt
+size=$(stat -c %s good.umt)
+head -c $((size - 1)) good.umt >cut.umt
+ok "a damaged trace is used as far as it goes, and that is 2" gives 2 timeout 60 "$umrt" replay cut.umt
+ok "with a line" says 'cut\.umt: is damaged'
+ok "and the results" prints '^  driver '
+finish
