@@ -1,21 +1,22 @@
 # The software GPU: a libcuda and a libcupti for tests, and programs that run on it and on a real one.
-um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/device.c \
+um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/cubin.c tests/softgpu/device.c \
 	tests/softgpu/graph.c tests/softgpu/managed.c tests/softgpu/memory.c tests/softgpu/module.c \
 	tests/softgpu/rules.c tests/softgpu/stream.c
-um_soft_rules = lib/sim/uvm.c lib/sim/uvm_region.c lib/sim/uvm_block.c lib/sim/uvm_memory.c \
-	lib/sim/uvm_tree.c lib/sim/uvm_thrash.c lib/sim/uvm_fault.c lib/sim/uvm_advice.c lib/sim/uvm_check.c
+um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c
+um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
 um_soft_tests =
-EXTRA_DIST += $(um_soft_sources) tests/softgpu/softgpu.h tests/softgpu/hooks.h \
+EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) tests/softgpu/client.h tests/softgpu/softgpu.h tests/softgpu/hooks.h \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
 	$(um_soft_tests:%=tests/softgpu/%.c)
 if UM_WITH_CUDA
-um_soft_libraries = tests/softgpu/lib64/libcuda.so.1
+um_soft_libraries = tests/softgpu/lib64/libcuda.so.1 tests/softgpu/lib64/libcupti.so.13
 um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%)
 check_DATA = $(um_soft_libraries) $(um_soft_programs)
+CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
-	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O1 -g -pthread
+	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread
 um_soft_library = $(MKDIR_P) tests/softgpu/lib64 && $(CC) $(um_soft_flags) -fPIC -shared \
 	-fvisibility=hidden -Wl,-z,defs
 
@@ -28,7 +29,12 @@ tests/softgpu/calls.c: tests/softgpu/calls.awk tests/softgpu/calls.txt
 tests/softgpu/lib64/libcuda.so.1: $(um_soft_sources) $(um_soft_rules) tests/softgpu/calls.c \
 		tests/softgpu/softgpu.h tests/softgpu/hooks.h
 	$(AM_V_GEN)$(um_soft_library) -Wl,-soname,libcuda.so.1 -o $@ tests/softgpu/calls.c \
-		$(um_soft_sources:%=$(srcdir)/%) $(um_soft_rules:%=$(srcdir)/%) -ldl
+		$(um_soft_sources:%=$(srcdir)/%) $(um_soft_rules) -ldl
+tests/softgpu/lib64/libcupti.so.13: $(um_soft_cupti) tests/softgpu/client.h tests/softgpu/hooks.h \
+		tests/softgpu/lib64/libcuda.so.1
+	$(AM_V_GEN)$(um_soft_library) -Wl,-soname,libcupti.so.13 -o $@ $(um_soft_cupti:%=$(srcdir)/%) \
+		tests/softgpu/lib64/libcuda.so.1 && cd tests/softgpu/lib64 && \
+		ln -sf libcupti.so.13 libcupti.so.12 && ln -sf libcupti.so.13 libcupti.so.11.8
 um_soft_program = $(MKDIR_P) tests/softgpu/bin && $(CC) $(um_soft_flags)
 $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%): tests/softgpu/bin/%: examples/driver_api/%.c \
 		examples/driver_api/driver_api.h tests/softgpu/lib64/libcuda.so.1

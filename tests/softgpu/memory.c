@@ -325,7 +325,7 @@ CUresult sg_mem_alloc_pool(CUdeviceptr *addr, size_t bytes, CUmemoryPool pool, C
 
 CUresult sg_mem_alloc_async(CUdeviceptr *addr, size_t bytes, CUstream stream)
 {
-    CUmemoryPool pool;
+    CUmemoryPool pool = NULL;
 
     sg_device_pool(&pool, sg_context()->device);
     return sg_mem_alloc_pool(addr, bytes, pool, stream);

@@ -38,8 +38,8 @@ typedef struct CUmod_st {
     sg_context_t *context;
     sg_function_t *functions;
     global_t *globals;
-    char *image;
-    size_t image_bytes;
+    char *image, *cubin;
+    size_t cubin_bytes;
     bool
         library; /* a CUlibrary: functions are CUkernels, loaded into a context when first needed */
     struct CUmod_st *loaded, *next;
@@ -212,7 +212,7 @@ static CUresult module_new(const char *image, bool library, module_t **out)
     if ((result = parse(module, image)) != CUDA_SUCCESS)
         return result;
     module->image = strdup(image);
-    module->image_bytes = strlen(image);
+    module->cubin = sg_cubin(module->functions, &module->cubin_bytes);
     for (global_t *g = module->globals; g && !library && result == CUDA_SUCCESS; g = g->next)
         result = sg_memory_new(g->managed ? SG_MANAGED : SG_DEVICE, g->bytes, CU_MEM_ATTACH_GLOBAL,
                                &g->addr);
@@ -224,7 +224,7 @@ static CUresult module_new(const char *image, bool library, module_t **out)
     modules = module;
     pthread_mutex_unlock(&sg_lock);
     if (sg_client && !library)
-        sg_client->module(module->context, module->id, module->image, module->image_bytes, true);
+        sg_client->module(module->context, module->id, module->cubin, module->cubin_bytes, true);
     *out = module;
     return CUDA_SUCCESS;
 }
@@ -232,7 +232,7 @@ static CUresult module_new(const char *image, bool library, module_t **out)
 static void module_end(module_t *module, bool memory)
 {
     if (sg_client && !module->library)
-        sg_client->module(module->context, module->id, module->image, module->image_bytes, false);
+        sg_client->module(module->context, module->id, module->cubin, module->cubin_bytes, false);
     module->magic = SG_GONE;
     for (global_t *g = module->globals; g && memory; g = g->next)
         if (g->addr)

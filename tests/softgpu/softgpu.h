@@ -268,6 +268,7 @@ typedef struct CUfunc_st {
     struct CUfunc_st *next, *function; /* of a CUkernel: its function in the loaded module */
 } sg_function_t;
 
+char *sg_cubin(const sg_function_t *functions, size_t *bytes);
 CUresult sg_function_of(CUfunction handle, sg_function_t **out);
 CUresult sg_kernel_pack(sg_function_t *function, void **params, void **extra,
                         sg_kernel_args_t *out);
