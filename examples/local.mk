@@ -3,7 +3,7 @@
 UM_EXAMPLES = alternate churn first_touch gather launches resident stencil streams table
 EXTRA_DIST += %D%/example.h $(UM_EXAMPLES:%=%D%/%.cu)
 # Examples of the driver API, in C; the tests run them on the software GPU (tests/softgpu).
-UM_DRIVER_EXAMPLES = back_and_forth
+UM_DRIVER_EXAMPLES = back_and_forth families graph two_gpus two_streams
 EXTRA_DIST += %D%/driver_api/driver_api.h %D%/driver_api/kernels.ptx \
 	$(UM_DRIVER_EXAMPLES:%=%D%/driver_api/%.c)
 NVCCFLAGS = -O2 -Xcompiler -Wall

@@ -14,7 +14,7 @@ um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%
 check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
-dist_check_SCRIPTS += tests/softgpu/examples.sh
+dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
 	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread
 um_soft_library = $(MKDIR_P) tests/softgpu/lib64 && $(CC) $(um_soft_flags) -fPIC -shared \

@@ -60,6 +60,27 @@ static struct {
 
 /* ---- what the rules tell ----------------------------------------------------------------------------- */
 
+/* Every record as it is made, for $SOFTGPU_RECORDS: what a trace must hold. */
+static void write_down(const sg_record_t *r)
+{
+    static _Atomic int file = -2;
+    char line[160];
+
+    if (file == -2) {
+        const char *path = sg_setting("RECORDS", NULL);
+        file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666) : -1;
+    }
+    if (file < 0)
+        return;
+    const char *form = r->kind == 3 ? "%u 0x%llx 0x%llx %d %d %u\n" : "%u 0x%llx %llu %d %d %u\n";
+    int n = r->kind ? snprintf(line, sizeof(line), form, r->kind, (unsigned long long)r->address,
+                               (unsigned long long)r->value, (int)r->src, (int)r->dst, r->flags)
+                    : snprintf(line, sizeof(line), "0 %s %u %u %u\n", r->name, r->device,
+                               r->grid[0], r->block[0]);
+    if (write(file, line, (size_t)n) < 0)
+        return;
+}
+
 void sg_record(sg_record_t *record)
 {
     static const char *const keys[] = {"kernels",    "bytes_to_device", "bytes_to_host",
@@ -68,6 +89,7 @@ void sg_record(sg_record_t *record)
     bool sum = record->kind == 1 || record->kind == 2 || record->kind >= 7;
 
     sg_log(keys[record->kind], sum ? record->value : 1);
+    write_down(record);
     if (sg_client)
         sg_client->record(record);
 }
