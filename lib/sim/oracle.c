@@ -1,7 +1,8 @@
 /*
  * Hints from the future: every block is brought, in the order of use, to whom it is used by next, as
  * early as there is room; room is made by what is used last. Not a bound: it moves by the same calls as
- * anybody else, and knows neither copies nor mappings.
+ * anybody else, knows neither copies nor mappings, and fetches as early as it may where waiting would
+ * at times save a transfer. What it puts out counts as wasted when the CPU does not touch it.
  */
 #include "engine.h"
 

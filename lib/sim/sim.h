@@ -24,7 +24,9 @@ typedef struct um_sim_config {
     uint64_t gpu_bytes;            /* capacity of each GPU for managed memory; 0 = the machine's */
     const um_uvm_params_t *params; /* NULL = defaults; the policy may switch the prefetcher off */
     double kernel_time_scale;      /* 0 = from the machine and the workload's source GPU */
-    um_event_fn event;             /* every event of the run, in time order; may be NULL */
+    /* Every event of the run, as it happens; may be NULL. In the order of time but for KERNEL_EXEC,
+     * which comes when the kernel has ended and carries its start. */
+    um_event_fn event;
     void *event_ctx;
 } um_sim_config_t;
 
