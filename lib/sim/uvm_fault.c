@@ -63,6 +63,7 @@ void um_visit_map_accessed_by(um_visit_t *visit, const um_set_t *pages)
         if (visit->block->accessed_by & UM_BIT(p)) {
             um_set_t near = um_visit_reachable(visit, p, pages);
 
+            um_set_drop(&near, &visit->pages->discarded); /* a touch must be noticed */
             um_visit_map(visit, p, &near, writable, UM_REMOTE_POLICY);
         }
 }
@@ -230,22 +231,21 @@ static um_status_t touch(um_uvm_t *uvm, uint32_t processor, um_region_t *region,
                          um_uvm_work_t *work)
 {
     um_visit_t visit;
-    um_set_t faulted;
     bool napping = false;
     um_status_t status = um_visit_begin_at(&visit, uvm, region, index, now_ns, work);
 
     if (status != UM_OK)
         return status;
-    faulted = um_set_less(touched, allowed(visit.pages, processor, kind));
-    if (processor != UM_CPU && !um_set_empty(&faulted))
-        status = serve(&visit, processor, &faulted, kind, &napping);
-    while (processor == UM_CPU && !um_set_empty(&faulted) && status == UM_OK && !napping) {
+    /* Over again: growth to a preferred location can take pages that were mapped here. */
+    while (status == UM_OK && !napping) {
+        um_set_t faulted = um_set_less(touched, allowed(visit.pages, processor, kind));
         uint32_t page = um_set_next(&faulted, 0);
-        um_set_t one = um_set_of(page, page + 1);
 
-        status = serve(&visit, processor, &one, kind, &napping);
-        um_set_drop(&faulted, &one);
-        um_set_drop(&faulted, allowed(visit.pages, processor, kind));
+        if (page == UM_SET_PAGES)
+            break;
+        if (processor == UM_CPU)
+            faulted = um_set_of(page, page + 1);
+        status = serve(&visit, processor, &faulted, kind, &napping);
     }
     if (status == UM_OK && !napping)
         account(visit.pages, processor, touched, kind, work);

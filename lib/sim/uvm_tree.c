@@ -72,5 +72,7 @@ um_set_t um_visit_grow(const um_visit_t *visit, uint32_t to, const um_set_t *fau
         um_set_drop(&grown, &block->thrash->thrashing);
     um_set_drop(&grown, faulted);
     um_set_drop(&grown, &there);
+    there = um_set_and(&pages->of[to].resident, &pages->discarded); /* a touch must be noticed */
+    um_set_drop(&grown, &there);
     return grown;
 }

@@ -332,3 +332,48 @@ Test(sim_uvm_advice, a_coherent_cpu_maps_what_prefers_the_gpu)
     cr_assert_eq(sim.work.remote_read_bytes, 2 * MIB);
     sim_stop(&sim);
 }
+
+Test(sim_uvm_advice, a_mapping_of_a_copy_that_went_goes_too)
+{
+    start(2, false, true);
+    sim_advise(&sim, UM_HINT_ACCESSED_BY, 1, 0, 8 * MIB);
+    sim_advise(&sim, UM_HINT_READ_MOSTLY, HOST, 0, 8 * MIB);
+    sim_touch(&sim, 0, 0, 2 * MIB, UM_ACCESS_READ);
+    cr_assert_not(um_uvm_would_fault(sim.uvm, 1, BASE, BLOCK, UM_ACCESS_READ));
+    sim_touch(&sim, 0, 0, 2 * MIB, UM_ACCESS_WRITE); /* the host's copy goes */
+    cr_assert(um_uvm_would_fault(sim.uvm, 1, BASE, PAGE, UM_ACCESS_READ));
+    sim_check(&sim);
+    sim_stop(&sim);
+}
+
+Test(sim_uvm_advice, pages_that_growth_takes_to_their_preferred_place_are_mapped_again)
+{
+    start(1, false, true);
+    sim_prefetch(&sim, 0, PAGE, 7 * PAGE);
+    sim_advise(&sim, UM_HINT_PREFERRED_LOCATION, HOST, 0, 8 * MIB);
+    sim_touch(&sim, 0, 0, 8 * PAGE, UM_ACCESS_READ); /* page 0 faults, the others go home with it */
+    cr_assert_eq(sim.work.gpu_faults, 8);
+    cr_assert_eq(sim.work.batches_blocks, 2);
+    cr_assert_eq(sim.work.bytes_to_host, 7 * PAGE);
+    cr_assert_not(um_uvm_would_fault(sim.uvm, 0, BASE, 8 * PAGE, UM_ACCESS_READ));
+    sim_stop(&sim);
+}
+
+Test(sim_uvm_advice, a_touch_of_a_discarded_page_is_noticed_whatever_maps_its_neighbours)
+{
+    sim_config(&sim, 1, BLOCK);
+    sim_start(&sim, 8 * MIB);
+    sim_touch(&sim, 0, 0, BLOCK, UM_ACCESS_WRITE);
+    sim_begin(&sim);
+    cr_assert_eq(um_uvm_discard(sim.uvm, BASE, 16 * PAGE, &sim.work), UM_OK);
+    sim_touch_once(&sim, 0, 0, PAGE, UM_ACCESS_WRITE);
+    cr_assert(um_uvm_would_fault(sim.uvm, 0, BASE + PAGE, PAGE, UM_ACCESS_WRITE));
+    sim_advise(&sim, UM_HINT_ACCESSED_BY, 0, 0, 8 * MIB);
+    cr_assert(um_uvm_would_fault(sim.uvm, 0, BASE + PAGE, PAGE, UM_ACCESS_WRITE));
+    sim_touch_once(&sim, 0, PAGE, PAGE, UM_ACCESS_WRITE);
+    sim_touch_once(&sim, 0, BLOCK, BLOCK, UM_ACCESS_WRITE); /* evicts the first block */
+    cr_assert_eq(sim.work.discarded_bytes, 14 * PAGE);
+    cr_assert_eq(at(0, 2 * PAGE).where, UM_WHERE_HOST);
+    cr_assert_eq(at(2 * PAGE, 14 * PAGE).where, UM_WHERE_UNTOUCHED);
+    sim_stop(&sim);
+}

@@ -208,3 +208,18 @@ Test(sim_uvm_memory, refuses_what_is_not_so)
                  UM_ERR_INVALID);
     sim_stop(&sim);
 }
+
+Test(sim_uvm_memory, advice_counts_the_pages_of_regions_that_live)
+{
+    sim_config(&sim, 1, 8 * BLOCK);
+    cr_assert_eq(um_uvm_new(&sim.config, &sim.uvm), UM_OK);
+    cr_assert_eq(um_uvm_alloc(sim.uvm, 1, BASE, MIB), UM_OK);
+    cr_assert_eq(um_uvm_alloc(sim.uvm, 2, BASE + MIB, MIB), UM_OK);
+    sim_touch_once(&sim, HOST, 0, MIB, UM_ACCESS_WRITE);
+    sim_advise(&sim, UM_HINT_ACCESSED_BY, 0, 0, MIB - PAGE);
+    cr_assert(um_uvm_would_fault(sim.uvm, 0, BASE, PAGE, UM_ACCESS_READ));
+    cr_assert_eq(um_uvm_release(sim.uvm, 2), UM_OK);
+    sim_advise(&sim, UM_HINT_ACCESSED_BY, 0, 0, 512 * KIB);
+    cr_assert_not(um_uvm_would_fault(sim.uvm, 0, BASE, PAGE, UM_ACCESS_READ));
+    sim_stop(&sim);
+}

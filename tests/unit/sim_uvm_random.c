@@ -234,7 +234,7 @@ static void run(uint64_t seed, uint32_t gpus, uint64_t capacity, bool peers, uin
 
 Test(sim_uvm_random, one_gpu_with_little_memory)
 {
-    for (uint64_t seed = 1; seed <= 6; seed++)
+    for (uint64_t seed = 1; seed <= 20; seed++)
         run(seed, 1, 5 * BLOCK, false, 51);
 }
 

@@ -228,3 +228,31 @@ Test(sim_uvm_thrash, switched_off_it_finds_nothing)
     }
     sim_stop(&sim);
 }
+
+Test(sim_uvm_thrash, a_quiet_epoch_forgets_four_times_and_no_more)
+{
+    uint64_t now_ns = 0;
+    int32_t who = 0;
+
+    start();
+    for (int round = 0; round < 5; round++) {
+        um_uvm_work_t work;
+
+        do {
+            work = touch_at(who, now_ns += 100 * US);
+            cr_assert_eq(work.bytes_to_host + work.bytes_to_device, 64 * KIB);
+            who = who == HOST ? 0 : HOST;
+        } while (!sim_count(&sim, UM_EV_THRASH));
+        work = touch_at(who, now_ns += 2000 * 500 * US + US);
+        cr_assert_eq(work.bytes_to_host + work.bytes_to_device, round < 4 ? 64 * KIB : PAGE);
+        who = who == HOST ? 0 : HOST;
+    }
+    sim_stop(&sim);
+}
+
+Test(sim_uvm_thrash, less_than_an_epoch_forgets_nothing)
+{
+    start();
+    cr_assert_eq(touch_at(HOST, bounce(0) + 2000 * 500 * US).bytes_to_host, PAGE);
+    sim_stop(&sim);
+}
