@@ -84,8 +84,10 @@ static int generate(const um_gen_pattern_t *pattern, const um_gen_options_t *opt
             status = UM_ERR_IO;
     }
     if (status == UM_OK) {
-        um_print("%s", out);
-        printf(": %s\n", pattern->doc);
+        um_print("%s: %s", out, pattern->doc);
+        putchar('\n');
+        um_print("next: umrt replay %s", out);
+        putchar('\n');
         result = UM_EXIT_OK;
     } else {
         um_say("gen: %s: %s", out,

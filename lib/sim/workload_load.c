@@ -29,6 +29,7 @@ struct um_workload_loader {
     um_workload_builder_t *builder;
     um_workload_kind_t kind;
     um_recorded_t *recorded; /* NULL: accesses are told */
+    bool strict; /* every access is told, nothing is missing: contradictions are refused */
     bool imported;
     bool unwaited;      /* imported: kernels have begun since the last wait */
     uint32_t made;      /* imported: ids for those that have none, from the top */
@@ -61,6 +62,7 @@ um_status_t um_workload_loader_new(const char *name, um_workload_kind_t kind, bo
     if (forgive)
         um_workload_builder_forgive(loader->builder);
     loader->kind = kind;
+    loader->strict = kind == UM_WORKLOAD_GENERATED && !forgive;
     loader->phase = NO_STEP;
     *out = loader;
     return UM_OK;
@@ -128,8 +130,7 @@ static void launch(um_workload_loader_t *loader, const um_event_t *event)
 
     if (l->flags & UM_LAUNCH_CAPTURED) /* runs when its graph is launched */
         return;
-    if (loader->kind == UM_WORKLOAD_GENERATED &&
-        um_ids_find(&loader->by_correlation, l->correlation)) {
+    if (loader->strict && um_ids_find(&loader->by_correlation, l->correlation)) {
         um_workload_builder_refuse(loader->builder, event, "launch %" PRIu32 " was there before",
                                    l->correlation);
         return;
@@ -180,7 +181,7 @@ static void executed(um_workload_loader_t *loader, const um_event_t *event)
     uint64_t from = event->time_ns, end = event->time_ns + exec->duration_ns;
 
     if (!l || end < from) {
-        if (loader->kind == UM_WORKLOAD_GENERATED && exec->correlation != 0)
+        if (loader->strict && exec->correlation != 0)
             um_workload_builder_refuse(loader->builder, event, "there is no launch %" PRIu32,
                                        exec->correlation);
         else
@@ -275,7 +276,7 @@ static void access(um_workload_loader_t *loader, const um_event_t *event)
     } else if (l) {
         of = l->step;
         last_ns = &l->access_ns;
-    } else if (loader->recorded) {
+    } else if (!loader->strict) {
         um_workload_builder_skip(loader->builder, 1);
         return;
     } else {

@@ -1,9 +1,13 @@
 /* A workload is what was put in, checked. */
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/gen.h"
 #include "sim/workload.h"
+#include "um_trace.h"
 
 #define BASE UINT64_C(0x100000000000)
 
@@ -169,4 +173,156 @@ Test(workload, refuses_accesses_outside_live_regions)
     cr_expect_eq(touch(&m, 1, BASE + (1 << 20) - 4096, 4096, 0), UM_OK);
     cr_expect_eq(touch(&m, 1, BASE + (1 << 20) - 4096, 8192, 0), UM_ERR_INVALID);
     refused(&m, "not inside region 1");
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+static char path[] = "/tmp/um_workload_XXXXXX";
+
+static void name_file(void)
+{
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+}
+
+/* A file of one region, one launch and one more event. */
+static void write_file(const char *accesses, um_event_t more)
+{
+    um_ev_fact_t fact = {"workload.accesses", accesses};
+    um_event_t alloc = {.type = UM_EV_REGION_ALLOC, .time_ns = 1, .tid = 1};
+    um_event_t put = {.type = UM_EV_LAUNCH, .time_ns = 2, .tid = 1};
+    um_trace_writer_t *writer;
+
+    name_file();
+    alloc.u.region_alloc = (um_ev_region_alloc_t){.region = 1,
+                                                  .family = UM_FAMILY_MANAGED,
+                                                  .addr = BASE,
+                                                  .bytes = 1 << 20};
+    put.u.launch.correlation = 5;
+    more.time_ns = 3;
+    cr_assert_eq(um_trace_writer_open(path, &fact, 1, NULL, &writer), UM_OK);
+    cr_assert_eq(um_trace_writer_put(writer, &alloc), UM_OK);
+    cr_assert_eq(um_trace_writer_put(writer, &put), UM_OK);
+    cr_assert_eq(um_trace_writer_put(writer, &more), UM_OK);
+    cr_assert_eq(um_trace_writer_close(writer), UM_OK);
+}
+
+static um_status_t load(const char *why)
+{
+    um_workload_t *w = NULL;
+    char error[512] = "";
+    bool whole;
+    um_status_t status = um_workload_load(path, &w, &whole, error, sizeof error);
+
+    unlink(path);
+    um_workload_free(w);
+    if (status != UM_OK) {
+        cr_expect_eq(strncmp(error, path, strlen(path)), 0, "%s", error);
+        cr_expect_not_null(strstr(error, why), "%s", error);
+        cr_expect_null(strchr(error, '\n'));
+    }
+    return status;
+}
+
+Test(workload, of_a_file_with_an_execution_that_nobody_launched_is_refused)
+{
+    um_event_t exec = {.type = UM_EV_KERNEL_EXEC};
+
+    exec.u.kernel_exec = (um_ev_kernel_exec_t){.correlation = 6, .duration_ns = 10};
+    write_file("exact", exec);
+    cr_expect_eq(load("kernel_exec at 3 ns: there is no launch 6"), UM_ERR_INVALID);
+}
+
+/* A recording may begin in between. */
+Test(workload, of_a_recording_leaves_out_what_was_launched_before)
+{
+    um_event_t exec = {.type = UM_EV_KERNEL_EXEC};
+
+    exec.u.kernel_exec = (um_ev_kernel_exec_t){.correlation = 6, .duration_ns = 10};
+    write_file("", exec);
+    cr_expect_eq(load(""), UM_OK);
+}
+
+Test(workload, of_a_file_with_an_access_by_no_launch_is_refused)
+{
+    um_event_t access = {.type = UM_EV_ACCESS};
+
+    access.u.access = (um_ev_access_t){
+        .addr = BASE, .bytes = 4096, .kind = UM_ACCESS_READ, .correlation = 6, .region = 1};
+    write_file("exact", access);
+    cr_expect_eq(load("there is no launch 6"), UM_ERR_INVALID);
+}
+
+Test(workload, of_a_file_with_an_access_to_nothing_is_refused)
+{
+    um_event_t access = {.type = UM_EV_ACCESS};
+
+    access.u.access = (um_ev_access_t){.addr = BASE + (1 << 20),
+                                       .bytes = 4096,
+                                       .kind = UM_ACCESS_READ,
+                                       .correlation = 5,
+                                       .region = 1};
+    write_file("exact", access);
+    cr_expect_eq(load("not inside region 1"), UM_ERR_INVALID);
+}
+
+Test(workload, of_no_file_is_an_io_error)
+{
+    um_workload_t *w;
+    char error[512] = "";
+
+    cr_expect_eq(um_workload_load("/nowhere/x.umt", &w, NULL, error, sizeof error), UM_ERR_IO);
+    cr_expect_eq(strncmp(error, "/nowhere/x.umt: ", 16), 0, "%s", error);
+}
+
+/* Many blocks, each with allocations and frees. */
+static size_t long_file(void)
+{
+    um_gen_options_t o = {.bytes = 1 << 20, .iterations = 40000, .gpus = 1, .compute = 1};
+    FILE *f;
+    long bytes;
+
+    name_file();
+    cr_assert_eq(um_gen_file(um_gen_find("first-touch"), &o, "test", path), UM_OK);
+    f = fopen(path, "rb");
+    fseek(f, 0, SEEK_END);
+    bytes = ftell(f);
+    fclose(f);
+    return (size_t)bytes;
+}
+
+Test(workload, of_a_file_that_is_cut_off_is_what_is_whole)
+{
+    size_t bytes = long_file();
+    um_workload_t *w;
+    char error[512] = "";
+    bool whole = true;
+
+    cr_assert_eq(truncate(path, (off_t)(bytes * 2 / 3)), 0);
+    cr_assert_eq(um_workload_load(path, &w, &whole, error, sizeof error), UM_OK, "%s", error);
+    unlink(path);
+    cr_expect_not(whole);
+    cr_expect(w->n_launches > 10000 && w->n_launches < 80000, "%u", w->n_launches);
+    um_workload_free(w);
+}
+
+Test(workload, of_a_file_with_a_hole_leaves_out_what_hangs_in_the_air)
+{
+    size_t bytes = long_file();
+    um_workload_t *w;
+    char error[512] = "";
+    bool whole = true;
+    FILE *f = fopen(path, "r+b");
+
+    fseek(f, (long)(bytes / 2), SEEK_SET);
+    fputs("not what it was", f);
+    fclose(f);
+    cr_assert_eq(um_workload_load(path, &w, &whole, error, sizeof error), UM_OK, "%s", error);
+    unlink(path);
+    cr_expect_not(whole);
+    cr_expect_gt(w->skipped, 0);
+    cr_expect(w->n_launches > 10000 && w->n_launches < 80000, "%u", w->n_launches);
+    um_workload_free(w);
 }
