@@ -2,7 +2,10 @@
  * backtest - measures what the driver model is judged by: patterns of managed memory, each in
  * several variants of hints, on the GPU that is here.
  *
- *   backtest [--only TEXT] [--seconds N] > backtest.json
+ *   backtest [--only TEXT] [--mib N] [--seconds N] > backtest.json
+ *
+ * --mib measures every variant of every pattern at that size instead of the sizes of the table, and
+ * marks the file as held out: nothing is ever fitted to its runs.
  *
  * A run is a list of operations (host access, kernel, prefetch, advice, wait). The program carries
  * the list out and prints it beside the times, so that lib/sim/backtest.c simulates the very same
@@ -19,7 +22,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
+#include <set>
 #include <string>
 #include <sys/utsname.h>
 #include <thread>
@@ -772,7 +775,7 @@ static std::string line_of(const char *path, const char *key)
     return found;
 }
 
-static void print_header()
+static void print_header(bool held_out)
 {
     cudaDeviceProp properties;
     struct utsname host;
@@ -787,15 +790,17 @@ static void print_header()
     printf(
         "{\"schema\": \"umrt.backtest/1\", \"date\": \"%s\", \"gpu\": \"%s\", \"gpu_bytes\": %zu,\n"
         "\"driver\": \"%s\", \"cuda\": %d, \"cpu\": \"%s\", \"kernel\": \"%s\",\n"
-        "\"piece_bytes\": %zu, \"racers\": %d, \"runs\": [",
+        "\"piece_bytes\": %zu, \"racers\": %d, %s\"runs\": [",
         date, properties.name, properties.totalGlobalMem,
         line_of("/proc/driver/nvidia/version", "NVRM version").c_str(), driver,
-        line_of("/proc/cpuinfo", "model name").c_str(), host.release, PIECE, racers);
+        line_of("/proc/cpuinfo", "model name").c_str(), host.release, PIECE, racers,
+        held_out ? "\"held_out\": true, " : "");
 }
 
 int main(int argc, char **argv)
 {
     const char *only = "";
+    size_t size = 0;
     double seconds = 170;
     bool first = true;
     char *none[] = {argv[0], NULL};
@@ -803,10 +808,12 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--only") && i + 1 < argc) {
             only = argv[++i];
+        } else if (!strcmp(argv[i], "--mib") && i + 1 < argc) {
+            size = strtoul(argv[++i], NULL, 10);
         } else if (!strcmp(argv[i], "--seconds") && i + 1 < argc) {
             seconds = atof(argv[++i]);
         } else {
-            fprintf(stderr, "usage: %s [--only TEXT] [--seconds N]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--only TEXT] [--mib N] [--seconds N]\n", argv[0]);
             return 2;
         }
     }
@@ -815,14 +822,15 @@ int main(int argc, char **argv)
         CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
     for (cudaStream_t &s : side)
         CHECK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
-    print_header();
+    print_header(size);
     double start = now_ns();
+    std::set<std::string> made; /* --mib: the table names some variants at several sizes */
     for (const auto &p : patterns) {
-        for (size_t mib : p.mib) {
+        for (size_t mib : size ? std::vector<size_t>{size} : p.mib) {
             for (const std::string &variant : p.variants) {
                 run r = {p.name, variant, mib, {}, {}, {}};
                 std::string name = r.pattern + "/" + std::to_string(mib) + "/" + variant;
-                if (!has(name, only))
+                if (!has(name, only) || !made.insert(name).second)
                     continue;
                 p.make(r, variant, mib * MIB);
                 measure_resident(r);

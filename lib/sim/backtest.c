@@ -257,7 +257,7 @@ static um_status_t sort_out(loader_t *loader, um_backtest_t *backtest)
     qsort(sorted, backtest->n_runs, sizeof(*sorted), by_hash);
     loader->run = NULL;
     for (uint32_t i = 0; i < backtest->n_runs; i++) {
-        sorted[i]->half = i % 2 ? UM_BACKTEST_JUDGE : UM_BACKTEST_FIT;
+        sorted[i]->half = i % 2 || backtest->held_out ? UM_BACKTEST_JUDGE : UM_BACKTEST_FIT;
         if (i && !strcmp(sorted[i]->name, sorted[i - 1]->name))
             status = refuse(loader, sorted[i]->name, "there twice");
     }
@@ -280,6 +280,7 @@ static um_status_t read_all(loader_t *loader, const json_t *root, um_backtest_t 
                &loader->program.piece_bytes));
     TRY(number(loader, root, "racers", 1, RACERS_MAX, &racers));
     loader->program.racers = (uint32_t)racers;
+    backtest->held_out = json_is_true(json_object_get(root, "held_out"));
     loader->program.gpu = backtest->gpu;
     if (json_array_size(runs) < 1 || json_array_size(runs) > RUNS_MAX)
         return refuse(loader, "runs", "not a list of 1 to 4096 runs");

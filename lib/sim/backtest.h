@@ -8,7 +8,7 @@
  *
  * Half of the runs are there to fit the machine's figures to, the other half only to judge. The rule
  * is fixed: runs in the order of the 64-bit FNV-1a hash of their name, the first, third, fifth ... to
- * fit, the second, fourth, sixth ... to judge.
+ * fit, the second, fourth, sixth ... to judge. A file that says "held_out": true has runs to judge only.
  *
  * Threads: loading and freeing by one; a loaded back-test is read-only, any number may predict.
  */
@@ -40,6 +40,7 @@ typedef struct um_backtest {
     char date[16];
     char gpu[64];
     char driver[128];
+    bool held_out; /* nothing may be fitted to its runs: all of them judge */
     uint32_t n_runs;
     um_backtest_run_t *runs; /* as in the file */
 } um_backtest_t;

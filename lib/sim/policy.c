@@ -35,7 +35,7 @@ const um_policy_t um_policies[] = {
     UM_ADVISOR("calm", "what goes back and forth: kept where it is"),
     UM_ADVISOR("evict", "room made ahead of need by next use"),
     {.name = "umrt",
-     .doc = "all advisors together, as umrt run has them",
+     .doc = "all advisors together: umrt run --advisors=all",
      .tree_prefetch = true,
      .advisors = "",
      .table = um_advisor_table},

@@ -17,7 +17,7 @@ typedef struct um_policy {
 } um_policy_t;
 
 /* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm, evict,
- * and "umrt": all advisors together, as `umrt run` has them. Ends with name == NULL. */
+ * and "umrt": all advisors together, as `umrt run --advisors=all` has them. Ends with name == NULL. */
 extern const um_policy_t um_policies[];
 
 const um_policy_t *um_policy_find(const char *name); /* NULL = there is none */

@@ -121,6 +121,25 @@ Test(backtest, a_kernel_that_updates_reads_and_writes_side_by_side)
     um_backtest_free(backtest);
 }
 
+Test(backtest, all_runs_of_a_file_that_is_held_out_judge)
+{
+    um_backtest_t *backtest;
+    char held_out[sizeof good + 32], error[512];
+    const char *runs = strstr(good, "\"runs\"");
+
+    snprintf(held_out, sizeof held_out, "%.*s\"held_out\": true, %s", (int)(runs - good), good,
+             runs);
+    cr_assert_eq(load(held_out, &backtest, error, sizeof error), UM_OK, "%s", error);
+    cr_assert(backtest->held_out);
+    for (uint32_t i = 0; i < backtest->n_runs; i++)
+        cr_assert_eq(backtest->runs[i].half, UM_BACKTEST_JUDGE);
+    um_backtest_free(backtest);
+    backtest = load_good();
+    cr_assert_not(backtest->held_out);
+    cr_assert_eq(backtest->runs[0].half + backtest->runs[1].half + backtest->runs[2].half, 1);
+    um_backtest_free(backtest);
+}
+
 Test(backtest, nonsense_is_refused_by_one_line_that_says_where)
 {
     static const struct {
