@@ -73,6 +73,8 @@ const um_experiment_t um_experiments[] = {
      SETUP(2, ON_THE_GPU), BODY(2, PREFETCH(UM_DEVICE_HOST, BYTES), WAIT)},
     {"the host reads 256 MiB that the GPU wrote", BYTES, FITS("cpu_fault_ns"),
      SETUP(2, ON_THE_GPU), BODY(1, HOST_READ)},
+    {"the host writes 256 MiB that the GPU wrote", BYTES, FITS("cpu_write_fault_ns"),
+     SETUP(2, ON_THE_GPU), BODY(1, HOST_WRITE)},
     {"AccessedBy on 256 MiB that the host wrote", BYTES, FITS("map_remote_ns_per_mib"),
      SETUP(1, HOST_WRITE), BODY(1, ADVISE(UM_JOB_ACCESSED_BY, 0))},
     {"PreferredLocation on 256 MiB that the host wrote", BYTES,

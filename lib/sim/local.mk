@@ -5,6 +5,7 @@ libumtool_la_SOURCES += \
 libumtool_la_SOURCES += %D%/backtest.c
 libumtool_la_CPPFLAGS += -DUM_BACKTEST_FILE=\"$(pkgdatadir)/backtest.json\" \
 	-DUM_BACKTEST_SOURCE_FILE=\"$(abs_top_srcdir)/tests/data/h200/backtest.json\"
+dist_pkgdata_DATA = tests/data/h200/backtest.json
 # the bounds of a workload
 libumtool_la_SOURCES += %D%/bounds.c %D%/flows.c %D%/flows.h %D%/least_time.c %D%/least_time.h
 # the measured programs of back-test and calibration

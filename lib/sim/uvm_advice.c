@@ -40,7 +40,7 @@ static um_status_t each_block(um_uvm_t *uvm, uint64_t addr, uint64_t bytes, uint
 static um_status_t prefetch_block(um_visit_t *visit, uint32_t to, const um_set_t *pages)
 {
     bool keep = visit->block->read_mostly;
-    um_set_t nothing = {{0}}, come, alive;
+    um_set_t nothing = {{0}}, before = um_visit_populated(visit), come, alive, mapped;
     um_chunk_t *chunk;
     um_status_t status;
 
@@ -48,14 +48,15 @@ static um_status_t prefetch_block(um_visit_t *visit, uint32_t to, const um_set_t
     if (status != UM_OK)
         return status;
     come = um_set_less(pages, &visit->pages->of[to].resident);
-    alive = um_visit_populated(visit);
-    alive = um_set_and(&alive, &come);
+    alive = um_set_and(&before, &come);
     if (keep && !um_set_empty(&alive))
         visit->work->duplicated_blocks++;
     um_thrash_forget(visit, &alive);
     um_visit_move(visit, to, &come, &nothing, UM_CAUSE_USER, keep);
     um_set_drop(&visit->pages->discarded, pages);
-    um_visit_map(visit, to, pages, !keep, UM_REMOTE_POLICY);
+    /* What nobody had touched gets a place on the host, but no mapping there. */
+    mapped = to == UM_CPU ? um_set_and(pages, &before) : *pages;
+    um_visit_map(visit, to, &mapped, !keep, UM_REMOTE_POLICY);
     um_visit_map_accessed_by(visit, pages);
     /* A whole block that is there already counts as migrated once more. */
     chunk = um_block_chunk(visit->block, to);
