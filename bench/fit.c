@@ -3,10 +3,10 @@
  *
  *   fit [-m MACHINE] [-b BACKTEST] [-o FILE] [-p PASSES] [FIGURE...]
  *
- * Each figure in turn is scaled up and down by a step that halves from pass to pass, and kept where the
- * mean squared logarithm of predicted over measured falls, with a slight pull to where it started. Only
- * runs of the fit half are looked at; the judge half is printed at the end. No random numbers: the same
- * input gives the same figures.
+ * Each figure in turn is scaled up and down by a step that halves from pass to pass, and kept where
+ * the mean squared logarithm of predicted over measured falls, with a slight pull to where it
+ * started. Only runs of the fit half are looked at; three numbers of the judge half are printed at
+ * the end. No random numbers: the same input gives the same figures.
  */
 #include <getopt.h>
 #include <jansson.h>
@@ -23,11 +23,11 @@
 #define THREADS_MAX 64
 #define FIRST_STEP  1.4 /* a figure times or over this */
 #define MARGIN      1e-5
-/* A figure moved by the factor e must take a thousandth off the mean squared error: what the fit half
- * hardly shows stays where a direct measurement put it. */
+/* A figure moved by the factor e must take a thousandth off the mean squared error: what the fit
+ * half hardly shows stays where a direct measurement put it. */
 #define PULL 1e-3
 
-/* What no run of a back-test shows, or what is given; fault_block_ns by a recorded sparse gather. */
+/* What no run of a back-test shows, or what is given (fault_block_ns: by a recorded gather). */
 static const char *const fixed[] = {"memory_bytes",
                                     "kernel_time_scale",
                                     "coherent",

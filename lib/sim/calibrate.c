@@ -1,4 +1,4 @@
-/* The figures of a machine: timed where that can be, fitted by calibrate_fit.c, or the nearest's. */
+/* The figures of a machine: timed where that can be, fitted (calibrate_fit.c), or the nearest's. */
 #include "calibrate.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #define BYTES (256 * MIB)
 /* Of a kernel that reads and writes 256 MiB: tests/data/h200/backtest.json, stream/256. */
 #define H200_UPDATE_NS 201000.0
-#define PASSES         3 /* figures depend on each other a little: one after the other, three times */
+#define PASSES         3 /* figures depend on each other a little */
 
 typedef struct calibrator {
     const um_calibrate_gpu_t *gpu;
