@@ -162,10 +162,17 @@ static size_t um_cupti_order(size_t *order)
     return n;
 }
 
+/* Of a CUPTI that is there and of no use it is said why. */
+static char um_cupti_unfit[200];
+
 static bool um_cupti_try(const char *path)
 {
-    return um_cupti_open(path, &um_the_cupti, um_the_cupti_reason, sizeof(um_the_cupti_reason)) ==
-           UM_OK;
+    um_status_t status =
+        um_cupti_open(path, &um_the_cupti, um_the_cupti_reason, sizeof(um_the_cupti_reason));
+
+    if (status == UM_ERR_UNSUPPORTED && !*um_cupti_unfit)
+        snprintf(um_cupti_unfit, sizeof(um_cupti_unfit), "%.199s", um_the_cupti_reason);
+    return status == UM_OK;
 }
 
 /* Tries every name in one directory, the whole order over the directories outside: a toolkit that
@@ -213,8 +220,10 @@ static void um_cupti_find(void)
     for (size_t i = 0; i < n; i++)
         if (um_cupti_try(um_cupti_names[order[i]]))
             return;
-    snprintf(um_the_cupti_reason, sizeof(um_the_cupti_reason),
-             "CUPTI not found (libcupti.so.13, .12 or .11.8: set CUDA_HOME or LD_LIBRARY_PATH)");
+    snprintf(um_the_cupti_reason, sizeof(um_the_cupti_reason), "%s%s",
+             *um_cupti_unfit ? "CUPTI is of no use here: " : "CUPTI not found",
+             *um_cupti_unfit ? um_cupti_unfit
+                             : " (libcupti.so.13, .12 or .11.8: set CUDA_HOME or LD_LIBRARY_PATH)");
 }
 
 const um_cupti_t *um_cupti(void)

@@ -4,7 +4,7 @@ um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/cubin.
 	tests/softgpu/rules.c tests/softgpu/stream.c
 um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c
 um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
-um_soft_tests =
+um_soft_tests = life
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) tests/softgpu/client.h tests/softgpu/softgpu.h tests/softgpu/hooks.h \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
 	$(um_soft_tests:%=tests/softgpu/%.c)
@@ -14,7 +14,8 @@ um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%
 check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
-dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh
+dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
+	tests/softgpu/life.sh tests/softgpu/failures.sh tests/softgpu/absent.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
 	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread
 um_soft_library = $(MKDIR_P) tests/softgpu/lib64 && $(CC) $(um_soft_flags) -fPIC -shared \
@@ -39,4 +40,7 @@ um_soft_program = $(MKDIR_P) tests/softgpu/bin && $(CC) $(um_soft_flags)
 $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%): tests/softgpu/bin/%: examples/driver_api/%.c \
 		examples/driver_api/driver_api.h tests/softgpu/lib64/libcuda.so.1
 	$(AM_V_GEN)$(um_soft_program) -o $@ $< tests/softgpu/lib64/libcuda.so.1
+$(um_soft_tests:%=tests/softgpu/bin/%): tests/softgpu/bin/%: tests/softgpu/%.c \
+		examples/driver_api/driver_api.h tests/softgpu/lib64/libcuda.so.1
+	$(AM_V_GEN)$(um_soft_program) -o $@ $< tests/softgpu/lib64/libcuda.so.1 -ldl
 endif

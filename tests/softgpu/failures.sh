@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Every call that umrt makes of the driver and of CUPTI fails once, fails always, and is missing, each in turn: the
+# program prints and returns what it does alone. The list of calls is that of a run that counts them.
+# shellcheck source=tests/softgpu/soft.sh
+. "$UM_SRCDIR/tests/softgpu/soft.sh"
+export SOFTGPU_GPUS=1
+modes="run record"
+programs_and_options="graph:1 3;families:1;life:capture"
+IFS=';' read -r -a all <<<"$programs_and_options"
+
+# as_alone COMMAND...
+as_alone() {
+    timeout 60 "$@" >now 2>said </dev/null
+    local got=$?
+    [ $got = 0 ] || { echo "status $got"; cat said; return 1; }
+    cmp now alone.out || { cat now said; return 1; }
+}
+# failing RULE COMMAND...: as alone with this one rule.
+failing() {
+    echo "$1" >rules
+    shift
+    SOFTGPU_RULES=$tmp/rules as_alone "$@"
+}
+
+: >done
+for entry in "${all[@]}"; do
+    program=${entry%%:*}
+    read -r -a options <<<"${entry#*:}"
+    "$programs/$program" "${options[@]}" >alone.out
+    for mode in $modes; do
+        command=("$umrt" "$mode" -q)
+        [ "$mode" = record ] && command+=(-o t.umt)
+        command+=(-- "$programs/$program" "${options[@]}")
+        rm -f calls
+        SOFTGPU_CALLS=$tmp/calls "${command[@]}" >/dev/null 2>&1
+        awk '$1 ~ /^libumrt/ { print $2 }' calls | sort -u >called
+        [ -s called ] || ok "$mode: calls were counted" false
+        while read -r call; do
+            grep -qx "$mode $call" done && continue # with an earlier program
+            echo "$mode $call" >>done
+            rm -f t.umt
+            code=999
+            ok "$mode: $call fails once" failing "$call fail $code times 1 by libumrt*" "${command[@]}"
+            ok "$mode: $call fails always" failing "$call fail $code by libumrt*" "${command[@]}"
+            # cuInit's own users need it; what a program links cannot be missing
+            case $call in cupti*) ok "$mode: $call is missing" failing "$call missing" "${command[@]}" ;; esac
+        done <called
+    done
+done
+ok "many calls were tried" [ "$(wc -l <done)" -gt 30 ]
+
+# Not failing but slow, or never coming back.
+"$programs/graph" 1 3 >alone.out
+for call in cuptiActivityFlushAll cuptiActivityEnable cuMemPrefetchAsync_v2 cuStreamCreate cuMemGetInfo_v2; do
+    for mode in $modes; do
+        command=("$umrt" "$mode" -q)
+        [ "$mode" = record ] && command+=(-o t.umt)
+        ok "$mode: $call is slow" failing "$call slow 5ms by libumrt*" \
+            "${command[@]}" -- "$programs/graph" 1 3
+    done
+done
+for call in cuptiActivityFlushAll; do
+    ok "record: $call never returns" failing "$call hang from 3 by libumrt*" \
+        "$umrt" record -q -o t.umt -- "$programs/graph" 1 3
+done
+ok "run: cuMemPrefetchAsync_v2 never returns" failing "cuMemPrefetchAsync_v2 hang by libumrt*" \
+    "$umrt" run -q -- "$programs/graph" 1 3
+finish

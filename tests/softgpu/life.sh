@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Programs fork, exec, die, lose their context, capture, watch themselves: under umrt run and umrt record they print
+# and return what they do alone, and the trace holds every record or says what is missing.
+# shellcheck source=tests/softgpu/soft.sh
+. "$UM_SRCDIR/tests/softgpu/soft.sh"
+life=$programs/life
+export SOFTGPU_QUEUE=0
+
+# as_alone COMMAND...: prints and returns what `alone` has.
+as_alone() {
+    "$@" >now 2>said </dev/null
+    local got=$?
+    [ $got = "$alone" ] || { echo "status $got, alone $alone"; cat said; return 1; }
+    cmp now alone.out || { cat now said; return 1; }
+}
+readable() { "$umrt" dump "$1" >dumped && grep -q ' launch ' dumped; }
+# What was written before the program went without a word, and a line that it did.
+readable_in_part() {
+    "$umrt" dump "$1" >dumped 2>said || grep -q 'trace was not closed' said || { cat said; return 1; }
+    grep -q ' device ' dumped
+}
+
+for mode in $("$life"); do
+    [ "$mode" = late ] && continue
+    { "$life" "$mode" >alone.out </dev/null; alone=$?; } 2>/dev/null
+    ok "$mode: hinted, the same" as_alone "$umrt" run -q -- "$life" "$mode"
+    rm -f t*.umt records
+    ok "$mode: recorded, the same" \
+        as_alone env SOFTGPU_RECORDS="$tmp/records" "$umrt" record -q -o t.%p.umt -- "$life" "$mode"
+    case $mode in
+    subscriber) ok "$mode: no trace, and why" [ -z "$(ls t*.umt 2>/dev/null)" ] ;;
+    _exit | signal | kill | fork-before | exec)
+        for trace in t*.umt; do ok "$mode: a trace that can be read" readable_in_part "$trace"; done ;;
+    *)  ok "$mode: every record is in the trace" traced t*.umt records ;;
+    esac
+done
+
+# umrt itself comes late: what happens after that is all told.
+"$life" late >alone.out
+alone=0
+rm -f records
+ok "late: the same" as_alone env LATE="$UM_BUILDDIR/.libs/libumrt.so" UMRT_MODE=record UMRT_OUT="$tmp/late.umt" \
+    "$life" late
+ok "late: a trace" readable late.umt
+ok "late: with the migrations of what came after" grep -q ' migrate ' dumped
+ok "late: hinted, the same" as_alone env LATE="$UM_BUILDDIR/.libs/libumrt.so" UMRT_MODE=hint "$life" late
+
+# From CUDA 13.2 on CUPTI has room for two.
+export SOFTGPU_CUDA=13.2
+"$life" subscriber >alone.out
+ok "two subscribers: the same" \
+    as_alone env SOFTGPU_RECORDS="$tmp/both" "$umrt" record -q -o both.umt -- "$life" subscriber
+ok "two subscribers: every record is in the trace" traced both.umt both
+unset SOFTGPU_CUDA
+export SOFTGPU_OTHER_TOOL="CUPTI for Nsight Systems"
+"$life" plain >alone.out
+ok "another tool: the same" as_alone "$umrt" record -o other.umt -- "$life" plain
+ok "another tool: it is named" grep -q 'another profiler.*Nsight Systems' said
+ok "another tool: hinted, the same" as_alone "$umrt" run -- "$life" plain
+finish
