@@ -43,3 +43,8 @@ EXTRA_PROGRAMS += %D%/bench_uvm
 UM_BENCHES += %D%/bench_uvm
 %C%_bench_uvm_SOURCES = %D%/bench_uvm.c
 %C%_bench_uvm_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS)
+# how fast the simulator is, and how that grows
+EXTRA_PROGRAMS += %D%/bench_sim
+UM_BENCHES += %D%/bench_sim
+%C%_bench_sim_SOURCES = %D%/bench_sim.c
+%C%_bench_sim_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS) -lm

@@ -206,7 +206,7 @@ static int simulate(um_replaying_t *r, char *error)
         .threads = r->args->threads,
         .rank = r->ranks.rank,
         .size = r->ranks.size,
-        .progress = r->ranks.rank == 0 && isatty(STDERR_FILENO) ? progress : NULL,
+        .progress = !r->args->no_terminal && isatty(STDERR_FILENO) ? progress : NULL,
     };
     um_status_t status = um_sweep_run(&r->sweep, &options);
 
@@ -312,6 +312,7 @@ int um_cmd_replay(int argc, char **argv)
 
     um_ranks_begin(&ranks);
     args.silent = ranks.rank != 0;
+    args.no_terminal = ranks.launched;
     status = um_replay_args_parse(argc, argv, &args, &done);
     if (status == UM_EXIT_OK && !done) {
         if (ranks.lonely)

@@ -21,7 +21,8 @@ typedef struct um_replay_args {
     um_report_options_t report;
     const char *html; /* NULL = none */
     bool open, backtest;
-    bool silent; /* another rank says what is wrong with the command line */
+    bool no_terminal; /* whatever it looks like: mpirun gives its ranks one of their own */
+    bool silent;      /* another rank says what is wrong with the command line */
 } um_replay_args_t;
 
 /* UM_EXIT_OK, or the status to leave with, having said why. *done: all was said, leave with OK. */

@@ -260,7 +260,7 @@ static uint32_t terminal_width(void)
 {
     struct winsize size;
 
-    if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
+    if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col)
         return size.ws_col < 60 ? 60 : size.ws_col > 400 ? 400 : size.ws_col;
     return WIDTH_ELSEWHERE;
 }
@@ -323,8 +323,11 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
 
     *done = false;
     args->threads = cores();
-    args->report = (um_report_options_t){.top = 20, .width = terminal_width()};
-    args->report.color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    args->report = (um_report_options_t){.top = 20, .width = WIDTH_ELSEWHERE};
+    if (isatty(STDOUT_FILENO) && !args->no_terminal) {
+        args->report.width = terminal_width();
+        args->report.color = !getenv("NO_COLOR");
+    }
     opterr = 0;
     optind = 1;
     while (status == UM_EXIT_OK &&

@@ -36,6 +36,7 @@ dist_machines_DATA = \
 	%D%/machines/rtx4090-pcie4.json %D%/machines/v100-nvlink-p9.json %D%/machines/v100-pcie3.json
 libumtool_la_CPPFLAGS += -DUM_MACHINES_DIR=\"$(machinesdir)\" \
 	-DUM_MACHINES_SOURCE_DIR=\"$(abs_top_srcdir)/lib/sim/machines\"
+EXTRA_DIST += %D%/SCHEMA.md
 # replay: many simulations, and what they came to
 libumtool_la_SOURCES += %D%/crew.c %D%/crew.h %D%/open.c %D%/open.h %D%/ranks.c %D%/ranks.h \
 	%D%/streams.c %D%/streams.h %D%/sweep.c %D%/sweep.h

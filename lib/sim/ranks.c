@@ -27,8 +27,9 @@ void um_ranks_begin(um_ranks_t *out)
 {
     int provided, rank = 0, size = 1;
 
-    *out = (um_ranks_t){.size = 1};
-    if (!launched() || MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    *out = (um_ranks_t){.size = 1, .launched = launched() > 0};
+    if (!out->launched ||
+        MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         return;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -81,7 +82,7 @@ uint32_t um_ranks_first(const um_ranks_t *ranks, bool it)
 
 void um_ranks_begin(um_ranks_t *out)
 {
-    *out = (um_ranks_t){.size = 1, .lonely = launched() > 1};
+    *out = (um_ranks_t){.size = 1, .launched = launched() > 0, .lonely = launched() > 1};
 }
 
 um_status_t um_ranks_gather(const um_ranks_t *ranks, um_sweep_t *sweep)

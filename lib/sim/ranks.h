@@ -12,7 +12,8 @@
 
 typedef struct um_ranks {
     uint32_t rank, size;
-    bool lonely; /* mpirun started several of us, but this umrt cannot talk to the others */
+    bool launched; /* by mpirun */
+    bool lonely;   /* mpirun started several of us, but this umrt cannot talk to the others */
 } um_ranks_t;
 
 /* Starts MPI when, and only when, mpirun started this process. Once a process. */
