@@ -160,7 +160,7 @@ static um_status_t dropped_find(const um_flow_list_t *list, const uint32_t *epoc
             status = UM_ERR_NO_MEMORY;
         ending[end] += flow->bytes;
         kept += flow->bytes;
-        while (kept > capacity && !status) {
+        while (kept > capacity && heap.n && !status) {
             uint64_t *last = &ending[heap.end[0]];
             uint64_t over = kept - capacity < *last ? kept - capacity : *last;
 

@@ -168,7 +168,7 @@ static bool room_for_two(block_t *block)
     uint32_t size = block->size ? block->size * 2 : 4;
     run_t *runs;
 
-    if (block->n + 2 <= block->size)
+    if (block->runs && block->n + 2 <= block->size)
         return true;
     runs = realloc(block->runs, size * sizeof(run_t));
     if (!runs)
@@ -265,7 +265,8 @@ static region_t *region_find(const pass_t *pass, uint32_t id)
 {
     region_t key = {.region = id};
 
-    return bsearch(&key, pass->regions, pass->n_regions, sizeof(key), by_id);
+    return pass->n_regions ? bsearch(&key, pass->regions, pass->n_regions, sizeof(key), by_id)
+                           : NULL;
 }
 
 static void regions_collect(pass_t *pass, const um_workload_t *w)
@@ -356,7 +357,7 @@ static void region_begin(pass_t *pass, region_t *region)
 
         if (!block->runs && !shared)
             first_add(pass, &block->one, UM_BLOCK_BYTES);
-        for (uint32_t i = 0; i < block->n && !shared; i++) {
+        for (uint32_t i = 0; block->runs && i < block->n && !shared; i++) {
             first_add(pass, &block->runs[i],
                       (uint64_t)(block->runs[i].end - begin) * UM_PAGE_BYTES);
             begin = block->runs[i].end;

@@ -14,15 +14,17 @@ static void hold(const um_workload_t *w, const char *pattern, const char *name)
 
     cr_assert_eq(um_machine_load(name, &machine, error, sizeof(error)), UM_OK, "%s", error);
     for (size_t p = 0; p < sizeof(percents) / sizeof(percents[0]); p++) {
-        uint64_t capacity = w->managed_peak_bytes * percents[p] / 100 / UM_BLOCK_BYTES *
-                                UM_BLOCK_BYTES +
-                            UM_BLOCK_BYTES;
+        uint64_t capacity =
+            w->managed_peak_bytes * percents[p] / 100 / UM_BLOCK_BYTES * UM_BLOCK_BYTES +
+            UM_BLOCK_BYTES;
         um_bounds_t least;
 
         cr_assert_eq(um_bounds_find(w, &machine, capacity, 0, &least), UM_OK);
         for (const um_policy_t *policy = um_policies; policy->name; policy++) {
-            const um_sim_config_t config = {
-                .workload = w, .machine = &machine, .policy = policy, .gpu_bytes = capacity};
+            const um_sim_config_t config = {.workload = w,
+                                            .machine = &machine,
+                                            .policy = policy,
+                                            .gpu_bytes = capacity};
             um_sim_result_t r;
 
             cr_assert_eq(um_sim_run(&config, &r, error, sizeof(error)), UM_OK, "%s", error);
@@ -30,9 +32,9 @@ static void hold(const um_workload_t *w, const char *pattern, const char *name)
                           pattern, name, percents[p], policy->name, r.total_ns, least.least_ns);
             cr_expect_geq(r.bytes_to_device + r.bytes_to_host + r.bytes_peer + r.bytes_remote,
                           least.least_bytes,
-                          "%s on %s with %u %% under %s: %lu + %lu + %lu + %lu < %lu bytes", pattern,
-                          name, percents[p], policy->name, r.bytes_to_device, r.bytes_to_host,
-                          r.bytes_peer, r.bytes_remote, least.least_bytes);
+                          "%s on %s with %u %% under %s: %lu + %lu + %lu + %lu < %lu bytes",
+                          pattern, name, percents[p], policy->name, r.bytes_to_device,
+                          r.bytes_to_host, r.bytes_peer, r.bytes_remote, least.least_bytes);
         }
     }
 }
