@@ -54,8 +54,9 @@ static int fault_fd = -1;
 /* What is being served: the records of its events carry these. */
 static struct {
     uint64_t start, pc;
-    uint64_t low, high; /* touched by it, to bring the mappings up to date */
-    bool user;
+    uint64_t block[64]; /* touched by it, to bring the mappings up to date */
+    unsigned n_blocks;
+    bool everything; /* more than that */
 } now_serving;
 
 /* ---- what the rules tell ----------------------------------------------------------------------------- */
@@ -101,10 +102,16 @@ static uint32_t processor(int32_t device)
 
 static void widen(uint64_t addr, uint64_t bytes)
 {
-    if (addr < now_serving.low)
-        now_serving.low = addr;
-    if (addr + bytes > now_serving.high)
-        now_serving.high = addr + bytes;
+    for (uint64_t at = addr / BLOCK * BLOCK; at < addr + bytes && !now_serving.everything;
+         at += BLOCK) {
+        unsigned i = 0;
+        while (i < now_serving.n_blocks && now_serving.block[i] != at)
+            i++;
+        if (i == 64)
+            now_serving.everything = true;
+        else if (i == now_serving.n_blocks)
+            now_serving.block[now_serving.n_blocks++] = at;
+    }
 }
 
 static managed_t *find(uint64_t addr)
@@ -180,14 +187,20 @@ static void serve(uint64_t addr, uint64_t bytes, uint64_t pc)
 {
     now_serving.start = sg_now_ns();
     now_serving.pc = pc;
-    now_serving.low = addr;
-    now_serving.high = addr + bytes;
+    now_serving.n_blocks = 0;
+    now_serving.everything = false;
+    widen(addr, bytes);
 }
 
 static void served(void)
 {
-    for (managed_t *m = all; m; m = m->next)
-        refresh(m, now_serving.low, now_serving.high - now_serving.low);
+    for (managed_t *m = all; m && now_serving.everything; m = m->next)
+        refresh(m, m->addr, m->bytes);
+    for (unsigned i = 0; i < now_serving.n_blocks && !now_serving.everything; i++) {
+        managed_t *m = find(now_serving.block[i]);
+        if (m)
+            refresh(m, now_serving.block[i], BLOCK);
+    }
 }
 
 /* ---- the program's mapping follows ----------------------------------------------------------------------- */
@@ -453,15 +466,17 @@ uint64_t sg_managed_resident(int device)
     return bytes;
 }
 
+/* As a sweep's faults come: a batch holds some 30 pages of a block, and the tree prefetcher brings the rest. */
+#define BATCH (32 * PAGE)
 void sg_managed_touch(const sg_memory_t *memory, int device, uint64_t addr, uint64_t bytes,
                       bool write)
 {
     uint64_t end = (addr + bytes + PAGE - 1) / PAGE * PAGE;
+    um_access_kind_t kind = write ? UM_ACCESS_WRITE : UM_ACCESS_READ;
 
     (void)memory;
-    for (uint64_t at = addr / PAGE * PAGE; at < end;) {
-        uint64_t next = (at / BLOCK + 1) * BLOCK < end ? (at / BLOCK + 1) * BLOCK : end;
-        um_access_kind_t kind = write ? UM_ACCESS_WRITE : UM_ACCESS_READ;
+    for (uint64_t at = addr / PAGE * PAGE, next; at < end; at = next) {
+        next = (at / BATCH + 1) * BATCH < end ? (at / BATCH + 1) * BATCH : end;
         pthread_mutex_lock(&uvm_lock);
         if (um_uvm_would_fault(uvm, device, at, next - at, kind)) {
             serve(at, next - at, 0);
@@ -469,7 +484,6 @@ void sg_managed_touch(const sg_memory_t *memory, int device, uint64_t addr, uint
             served();
         }
         pthread_mutex_unlock(&uvm_lock);
-        at = next;
     }
 }
 
