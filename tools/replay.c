@@ -11,6 +11,7 @@
 #include "sim/streams.h"
 #include "trace/import.h"
 #include "um_tools.h"
+#include "um_trace.h"
 
 #define DEFAULT_MACHINE "h200-pcie5"
 #define ERROR_BYTES     1024
@@ -37,6 +38,32 @@ static int fail(um_status_t status, char *error, const char *what)
     return status == UM_ERR_NO_MEMORY ? UM_EXIT_FAILED : UM_EXIT_USAGE;
 }
 
+/* The driver's parameters: as asked for, else as the trace's header has them, else the defaults. */
+static um_uvm_params_t params_of(const um_replay_args_t *args, const char *path)
+{
+    um_uvm_params_t params = args->params;
+    um_trace_reader_t *reader;
+
+    if (um_trace_reader_open(path, UM_TRACE_FILE_ORDER, &reader, NULL, 0) != UM_OK)
+        return params;
+    for (unsigned i = 0; um_uvm_param_table[i].name; i++) {
+        const um_uvm_param_t *param = &um_uvm_param_table[i];
+        const char *value;
+        char key[64], *end;
+        unsigned long long recorded;
+
+        snprintf(key, sizeof(key), "uvm.%s", param->name);
+        value = um_trace_reader_fact(reader, key);
+        if (!value || *value < '0' || *value > '9' || args->params_set & 1u << i)
+            continue;
+        recorded = strtoull(value, &end, 10);
+        if (!*end) /* one outside its range stays what it was */
+            um_uvm_param_set(&params, param, recorded);
+    }
+    um_trace_reader_close(reader);
+    return params;
+}
+
 static int load_file(um_replaying_t *r, size_t f, char *error)
 {
     const char *path = r->args->paths[f];
@@ -55,7 +82,7 @@ static int load_file(um_replaying_t *r, size_t f, char *error)
         status = um_workload_load(path, &r->workloads[f], &whole, error, ERROR_BYTES);
     if (status)
         return fail(status, error, path);
-    r->files[f] = (um_replay_file_t){path, r->workloads[f], whole};
+    r->files[f] = (um_replay_file_t){path, r->workloads[f], whole, params_of(r->args, path)};
     r->damaged = r->damaged || !whole;
     return UM_EXIT_OK;
 }
@@ -156,6 +183,7 @@ static int add_group(um_replaying_t *r, size_t f, const um_machine_t *machine, s
         .capacity = &args->capacities[c],
         .gpu_bytes = um_capacity_bytes(&args->capacities[c], w, machine),
         .streams = args->streams[s],
+        .params = &r->files[f].params,
     };
     if (group->gpu_bytes >= UM_BLOCK_BYTES)
         return UM_EXIT_OK;

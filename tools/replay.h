@@ -17,6 +17,8 @@ typedef struct um_replay_args {
     size_t n_capacities;
     uint32_t *streams;
     size_t n_streams;
+    um_uvm_params_t params; /* the driver's; what was not asked for is as recorded */
+    uint32_t params_set;    /* bit i: um_uvm_param_table[i] was asked for */
     uint32_t threads;
     um_report_options_t report;
     const char *html; /* NULL = none */

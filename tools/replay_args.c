@@ -30,6 +30,8 @@ static const char help[] =
     "  -s, --streams LIST   at most so many streams of a GPU side by side; 0 = as recorded\n"
     "                       (default). More than were recorded there cannot be: nothing says\n"
     "                       which launches do not depend on each other\n"
+    "  -u, --uvm LIST       parameters of the driver's module, NAME=VALUE, such as\n"
+    "                       uvm_perf_prefetch_threshold=1 (default: as recorded)\n"
     "  -j, --json           JSON instead of text (umrt.replay/1)\n"
     "      --html FILE      the tables as a page, too\n"
     "      --open           no model: the hints that each advisor would have given for the events\n"
@@ -246,6 +248,38 @@ static int take_streams(um_replay_args_t *args, const char *text)
     return status;
 }
 
+static const char *param_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return um_uvm_param_table[i].name;
+}
+
+static int take_param(um_replay_args_t *args, const char *text)
+{
+    char name[64];
+    const char *equals = strchr(text, '='), *nearest;
+    const um_uvm_param_t *param;
+    uint64_t value;
+
+    if (!equals || (size_t)(equals - text) >= sizeof(name))
+        return wrong(args, "--uvm takes NAME=VALUE, not '%s'", text);
+    memcpy(name, text, (size_t)(equals - text));
+    name[equals - text] = '\0';
+    param = um_uvm_param_find(name);
+    if (!param) {
+        nearest = um_nearest(name, param_name, NULL);
+        return wrong(args, "--uvm: the model has no parameter '%s'%s%s%s", name,
+                     nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                     nearest ? "'?" : "");
+    }
+    if (!parse_number(equals + 1, UINT64_MAX, &value) ||
+        um_uvm_param_set(&args->params, param, value))
+        return wrong(args, "--uvm: %s takes %llu to %llu, not '%s'", name,
+                     (unsigned long long)param->min, (unsigned long long)param->max, equals + 1);
+    args->params_set |= 1u << (param - um_uvm_param_table);
+    return UM_EXIT_OK;
+}
+
 /* ---- the rest ----------------------------------------------------------------------------------- */
 
 static uint32_t cores(void)
@@ -289,6 +323,8 @@ static int check(const um_replay_args_t *args)
 {
     if (args->backtest && (args->open || args->html))
         return wrong(args, "--backtest goes with neither --open nor --html");
+    if (args->params_set && (args->backtest || args->open))
+        return wrong(args, "--uvm goes with neither --backtest nor --open");
     if (args->open && args->html)
         return wrong(args, "--open makes no page");
     if (args->backtest && args->n_paths > 1)
@@ -308,6 +344,7 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
         {"machine", required_argument, NULL, 'm'},
         {"gpu-mem", required_argument, NULL, 'g'},
         {"streams", required_argument, NULL, 's'},
+        {"uvm", required_argument, NULL, 'u'},
         {"json", no_argument, NULL, 'j'},
         {"html", required_argument, NULL, OPT_HTML},
         {"open", no_argument, NULL, OPT_OPEN},
@@ -322,6 +359,7 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
     int c, status = UM_EXIT_OK;
 
     *done = false;
+    um_uvm_params_default(&args->params);
     args->threads = cores();
     args->report = (um_report_options_t){.top = 20, .width = WIDTH_ELSEWHERE};
     if (isatty(STDOUT_FILENO) && !args->no_terminal) {
@@ -331,7 +369,7 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
     opterr = 0;
     optind = 1;
     while (status == UM_EXIT_OK &&
-           (c = getopt_long(argc, argv, ":p:m:g:s:jJ:n:w:h", options, NULL)) != -1) {
+           (c = getopt_long(argc, argv, ":p:m:g:s:u:jJ:n:w:h", options, NULL)) != -1) {
         switch (c) {
         case 'p':
             status = each(args, "--policy", optarg, take_policy);
@@ -344,6 +382,9 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
             break;
         case 's':
             status = each(args, "--streams", optarg, take_streams);
+            break;
+        case 'u':
+            status = each(args, "--uvm", optarg, take_param);
             break;
         case 'j':
             args->report.format = UM_REPORT_JSON;

@@ -16,7 +16,7 @@ libumtool_la_SOURCES += %D%/calibrate_none.c
 endif
 # the driver's rules
 EXTRA_DIST += %D%/MODEL.md
-libumtool_la_SOURCES += %D%/uvm_set.h %D%/uvm_state.h %D%/uvm.c %D%/uvm_region.c %D%/uvm_block.c \
+libumtool_la_SOURCES += %D%/uvm_set.h %D%/uvm_state.h %D%/uvm.c %D%/uvm_params.c %D%/uvm_region.c %D%/uvm_block.c \
 	%D%/uvm_memory.c %D%/uvm_tree.c %D%/uvm_thrash.c %D%/uvm_fault.c %D%/uvm_advice.c \
 	%D%/uvm_check.c
 # a workload: put together, loaded, generated

@@ -166,6 +166,26 @@ static void print_group(const um_replay_t *replay, um_emitter_t *e, size_t g)
     um_emitter_end(e);
 }
 
+/* The driver's parameters: all of them for programs, those that are not the default for people. */
+static void print_params(um_emitter_t *e, const um_uvm_params_t *params)
+{
+    char text[1024] = "";
+
+    um_emitter_object(e, "uvm");
+    for (const um_uvm_param_t *param = um_uvm_param_table; param->name; param++) {
+        uint64_t value = um_uvm_param(params, param);
+        size_t used = strlen(text);
+
+        um_emitter_pair(e, param->name, NULL, um_count(value));
+        if (value != param->fallback)
+            snprintf(text + used, sizeof(text) - used, "%s%s=%" PRIu64 " (default %" PRIu64 ")",
+                     used ? ", " : "", param->name, value, param->fallback);
+    }
+    um_emitter_end(e);
+    if (*text)
+        um_emitter_wrap(e, "uvm", text);
+}
+
 static void print_file(const um_replay_t *replay, um_emitter_t *e, size_t f)
 {
     const um_replay_file_t *file = &replay->files[f];
@@ -194,6 +214,7 @@ static void print_file(const um_replay_t *replay, um_emitter_t *e, size_t f)
     snprintf(text, sizeof(text), "%s launches on %" PRIu32 " GPU%s touch %s; managed at most %s",
              launches, w->n_gpus, w->n_gpus > 1 ? "s" : "", touched, peak);
     um_emitter_wrap(e, "program", text);
+    print_params(e, &file->params);
     um_emitter_array(e, "tables");
     for (size_t g = 0; g < sweep->n_groups; g++) {
         if (sweep->groups[g].file == f)

@@ -11,7 +11,8 @@
 typedef struct um_replay_file {
     const char *path;
     const um_workload_t *workload;
-    bool whole; /* false: damaged or unfinished, used as far as it goes */
+    bool whole;             /* false: damaged or unfinished, used as far as it goes */
+    um_uvm_params_t params; /* of the driver that is simulated */
 } um_replay_file_t;
 
 typedef struct um_replay {

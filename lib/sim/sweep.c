@@ -62,6 +62,7 @@ static void job_run(void *ctx, size_t i)
             .machine = group->machine,
             .policy = sweep->policies[which - 1],
             .gpu_bytes = group->gpu_bytes,
+            .params = group->params,
         };
 
         outcome->status =

@@ -33,6 +33,7 @@ typedef struct um_sweep_group {
     const um_capacity_t *capacity;
     uint64_t gpu_bytes;
     uint32_t streams; /* side by side at most, 0 = as recorded; is in `workload` already */
+    const um_uvm_params_t *params; /* the driver's; NULL = defaults */
 } um_sweep_group_t;
 
 /* What a job came to. Plain bytes: ranks send it to each other. */

@@ -1,39 +1,8 @@
-/* The driver model's life: parameters, work, and questions about where pages are. */
+/* The driver model's life: work, and questions about where pages are. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/uvm_state.h"
-
-/* ---- parameters ---- */
-
-void um_uvm_params_default(um_uvm_params_t *out)
-{
-    *out = (um_uvm_params_t){
-        .uvm_perf_prefetch_enable = 1,
-        .uvm_perf_prefetch_threshold = 51,
-        .uvm_perf_prefetch_min_faults = 1,
-        .uvm_perf_fault_batch_count = 256,
-        .uvm_perf_thrashing_enable = 1,
-        .uvm_perf_thrashing_threshold = 3,
-        .uvm_perf_thrashing_pin_threshold = 10,
-        .uvm_perf_thrashing_lapse_usec = 500,
-        .uvm_perf_thrashing_nap = 1,
-        .uvm_perf_thrashing_epoch = 2000,
-        .uvm_perf_thrashing_pin = 300,
-        .uvm_perf_thrashing_max_resets = 4,
-    };
-}
-
-static bool params_fit(const um_uvm_params_t *params)
-{
-    return params->uvm_perf_prefetch_enable <= 1 && params->uvm_perf_thrashing_enable <= 1 &&
-           params->uvm_perf_prefetch_threshold >= 1 && params->uvm_perf_prefetch_threshold <= 100 &&
-           params->uvm_perf_fault_batch_count >= 1 && params->uvm_perf_thrashing_threshold >= 1 &&
-           params->uvm_perf_thrashing_threshold < UINT8_MAX &&
-           params->uvm_perf_thrashing_pin_threshold >= 1 &&
-           params->uvm_perf_thrashing_pin_threshold <= UINT8_MAX &&
-           params->uvm_perf_thrashing_max_resets <= UINT8_MAX;
-}
 
 /* ---- life ---- */
 
@@ -41,7 +10,7 @@ um_status_t um_uvm_new(const um_uvm_config_t *config, um_uvm_t **out)
 {
     um_uvm_t *uvm;
 
-    if (!config->n_gpus || config->n_gpus > UM_UVM_GPUS_MAX || !params_fit(&config->params))
+    if (!config->n_gpus || config->n_gpus > UM_UVM_GPUS_MAX || !um_uvm_params_fit(&config->params))
         return UM_ERR_INVALID;
     for (uint32_t gpu = 0; gpu < config->n_gpus; gpu++)
         if (config->capacity_bytes[gpu] < UM_BLOCK_BYTES)

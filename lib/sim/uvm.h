@@ -34,6 +34,19 @@ typedef struct um_uvm_params {
 } um_uvm_params_t;
 void um_uvm_params_default(um_uvm_params_t *out); /* FIELD.md's */
 
+/* Each of them by name. Ends with name == NULL. */
+typedef struct um_uvm_param {
+    const char *name;
+    size_t offset, bytes; /* of the field: 4 or 8 */
+    uint64_t fallback, min, max;
+} um_uvm_param_t;
+extern const um_uvm_param_t um_uvm_param_table[];
+const um_uvm_param_t *um_uvm_param_find(const char *name); /* NULL = the model has no such one */
+uint64_t um_uvm_param(const um_uvm_params_t *params, const um_uvm_param_t *param);
+/* UM_ERR_INVALID: outside the range; nothing is changed. */
+um_status_t um_uvm_param_set(um_uvm_params_t *params, const um_uvm_param_t *param, uint64_t value);
+bool um_uvm_params_fit(const um_uvm_params_t *params); /* all within their ranges */
+
 typedef struct um_uvm_config {
     uint32_t n_gpus;                          /* 1..UM_UVM_GPUS_MAX */
     uint64_t capacity_bytes[UM_UVM_GPUS_MAX]; /* for managed memory; at least one block */

@@ -1,6 +1,7 @@
 /*
  * impossible KIND FILE - writes a trace that no program can have left: no-launches, free-twice,
- * dead-argument, overlap. For replay_bad_input.sh.
+ * dead-argument, overlap. For replay_bad_input.sh. And one that can be, `tuned`, whose header has
+ * parameters of the driver, one of them nonsense. For replay.sh.
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,12 +51,20 @@ static void launch(uint32_t region)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3 || um_trace_writer_open(argv[2], NULL, 0, NULL, &writer) != UM_OK) {
+    static const um_ev_fact_t tuned[] = {{"uvm.uvm_perf_prefetch_threshold", "1"},
+                                         {"uvm.uvm_perf_thrashing_pin", "100"},
+                                         {"uvm.uvm_perf_fault_batch_count", "0"}};
+    bool is_tuned = argc == 3 && strcmp(argv[1], "tuned") == 0;
+
+    if (argc != 3 ||
+        um_trace_writer_open(argv[2], tuned, is_tuned ? 3 : 0, NULL, &writer) != UM_OK) {
         fputs("usage: impossible KIND FILE\n", stderr);
         return 2;
     }
     allocate(1, ADDR);
-    if (strcmp(argv[1], "free-twice") == 0) {
+    if (is_tuned)
+        launch(1);
+    else if (strcmp(argv[1], "free-twice") == 0) {
         launch(1);
         release(1);
         release(1);

@@ -57,6 +57,12 @@ ok "by default on the machine with the GPU of the trace" gives 0 "$umrt" replay 
 ok "with all of its memory" holds 'tables[0]["machine"] == "h200-pcie5" and tables[0]["gpu_mem"] == "machine"'
 ok "one stream" gives 0 "$umrt" replay --json --streams 4,1 pipe.umt
 ok "is not faster than four" holds 'tables[1]["least_ns"] >= tables[0]["least_ns"]'
+ok "a driver with other parameters" gives 0 "$umrt" replay -p driver --json -u uvm_perf_prefetch_enable=0 pp.umt
+ok "without its prefetcher is none" holds 'tables[0]["results"][0]["time_ns"] == tables[0]["results"][1]["time_ns"] and d["workloads"][0]["uvm"]["uvm_perf_prefetch_enable"] == 0'
+ok "is said" eval '"$umrt" replay -u uvm_perf_prefetch_threshold=1 pp.umt | grep -q "uvm  *uvm_perf_prefetch_threshold=1 (default 51)$"'
+"$UM_BUILDDIR/tests/cli/impossible" tuned tuned.umt
+ok "parameters that were recorded" gives 0 "$umrt" replay --json -u uvm_perf_thrashing_pin=7 tuned.umt
+ok "hold, but those asked for and nonsense do not" holds '[d["workloads"][0]["uvm"]["uvm_perf_" + p] for p in ("prefetch_threshold", "thrashing_pin", "fault_batch_count")] == [1, 7, 256]'
 ok "hints without a model" gives 0 "$umrt" replay --open --policy umrt,first_touch --json pp.umt
 ok "have their schema" holds 'd["schema"] == "umrt.replay-open/1" and len(d["lists"]) == 2'
 ok "say who would have prefetched what" holds 'any(h["advisor"] == "ahead" and h["bytes"] > 0 for h in d["lists"][0]["hints"])'

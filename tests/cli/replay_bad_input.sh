@@ -26,6 +26,11 @@ ok "more per cent than sensible" refuses '--gpu-mem: 2000% is not within' -g 200
 ok "parts of a per cent" refuses "'1\.5%' is not a whole number" -g 1.5% good.umt
 ok "memory of no unit" refuses "--gpu-mem: '16X' is neither a size" -g 16X good.umt
 ok "no streams" refuses "--streams takes 0 to" -s few good.umt
+ok "an unknown parameter of the driver, with the nearest" refuses "no parameter 'uvm_perf_prefetch_treshold'; did you mean 'uvm_perf_prefetch_threshold'" -u uvm_perf_prefetch_treshold=1 good.umt
+ok "a parameter outside its range" refuses "uvm_perf_prefetch_threshold takes 1 to 100, not '101'" -u uvm_perf_prefetch_threshold=101 good.umt
+ok "a parameter without a value" refuses "takes NAME=VALUE, not 'uvm_perf_prefetch_enable'" -u uvm_perf_prefetch_enable good.umt
+ok "a parameter that is no number" refuses "takes 0 to 1, not '-1'" -u uvm_perf_prefetch_enable=-1 good.umt
+ok "parameters of a back-test" refuses "--uvm goes with neither" --backtest -u uvm_perf_prefetch_enable=0
 ok "no threads" refuses "--jobs takes 1 to" -J 0 good.umt
 ok "an unknown option" refuses "unknown option --no-such-option" --no-such-option good.umt
 ok "hints of policies that give none" refuses "none of these policies gives hints" --open -p none,driver good.umt
