@@ -113,7 +113,7 @@ Test(decisions, the_blind_are_asked_about_what_is_there_and_pay_for_it)
     allocate(1, 0, 60 * MIB);
     for (int i = 1; i <= 10; i++) {
         cr_assert_eq(run(1, 1), i > 5);
-        cr_assert_eq(asked_blind, i);
+        cr_assert_eq(asked_blind, (unsigned)i);
         cr_assert(i > 5 || asked == 1);
     }
     cr_assert_eq(program.hint[0].bytes, 60 * MIB); /* one call */
