@@ -26,7 +26,7 @@ ok() { # NAME COMMAND...
     n=$((n + 1))
     if said=$("$@" 2>&1); then echo "ok $n - $name"; else
         echo "not ok $n - $name"
-        sed 's/^/# /' <<<"$said"
+        printf '%s\n' "$said" | sed 's/^/# /'
     fi
 }
 computes() { # OUTPUT COMMAND...

@@ -184,8 +184,9 @@ static int answers(const sg_call_t *call, const char *symbol, int version, bool 
     return thread && !per_thread ? 0 : number * 2 + thread;
 }
 
+/* status: a CUdriverProcAddressQueryResult: 0 found, 1 no such symbol, 2 it is of a later version. */
 CUresult sg_get_proc_address_v2(const char *symbol, void **fn, int version, cuuint64_t flags,
-                                CUdriverProcAddressQueryResult *status)
+                                int *status)
 {
     bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     int best = 0, known = 0;
@@ -203,9 +204,7 @@ CUresult sg_get_proc_address_v2(const char *symbol, void **fn, int version, cuui
         }
     }
     if (status)
-        *status = best    ? CU_GET_PROC_ADDRESS_SUCCESS
-                  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        *status = best ? 0 : known ? 2 : 1;
     return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

@@ -57,7 +57,7 @@ FNR == NR {
         }
         print "        frame.result = " $3 "(" arguments ");"
         print "    return sg_leave(&frame);\n}"
-        print "static __typeof__(&call_" rows "_" $k ") resolve_" rows "(void)\n{"
+        print "__attribute__((used)) static __typeof__(&call_" rows "_" $k ") resolve_" rows "(void)\n{"
         print "    return sg_symbol_exists(" rows ") ? call_" rows "_" $k " : NULL;\n}"
         print "__attribute__((ifunc(\"resolve_" rows "\"), visibility(\"default\")))"
         print "CUresult export_" rows "(" parameters ") __asm__(\"" $k "\");\n"

@@ -26,7 +26,7 @@ extern _Thread_local CUptiResult sg_last_error;
             sg_last_error = result_;                                                               \
         return result_;                                                                            \
     }                                                                                              \
-    static __typeof__(&call_##name) resolve_##name(void)                                           \
+    __attribute__((used)) static __typeof__(&call_##name) resolve_##name(void)                     \
     {                                                                                              \
         return sg_driver.version() >= (since) && sg_driver.exists(#name) ? call_##name : NULL;     \
     }                                                                                              \

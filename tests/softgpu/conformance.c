@@ -344,10 +344,10 @@ static void streams(void)
 static void modules(CUmodule module)
 {
     CUfunction f;
-    size_t offset, bytes;
 
     TELLS("no such kernel", cuModuleGetFunction(&f, module, "nobody"));
 #if CUDA_VERSION >= 12040
+    size_t offset, bytes;
     SAYS(cuFuncGetParamInfo(add_one, 1, &offset, &bytes));
     says("  offset", (int)offset);
     SAYS(cuFuncGetParamInfo(add_one, 2, &offset, &bytes));

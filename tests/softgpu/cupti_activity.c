@@ -23,13 +23,16 @@ typedef struct counter {
 } counter_t;
 #if CUDA_VERSION >= 13000
 typedef CUpti_ActivityKernel10 kernel_t;
-#define KERNEL_BYTES (version >= 130 ? sizeof(kernel_t) : version >= 120 ? 208 : 200)
+#define KERNEL_BYTES                                                                               \
+    (version >= 130   ? sizeof(kernel_t)                                                           \
+     : version >= 120 ? sizeof(CUpti_ActivityKernel9)                                              \
+                      : sizeof(CUpti_ActivityKernel8))
 #elif CUDA_VERSION >= 12000
 typedef CUpti_ActivityKernel9 kernel_t;
-#define KERNEL_BYTES sizeof(kernel_t)
+#define KERNEL_BYTES (version >= 120 ? sizeof(kernel_t) : sizeof(CUpti_ActivityKernel8))
 #else
 typedef CUpti_ActivityKernel8 kernel_t;
-#define KERNEL_BYTES sizeof(kernel_t)
+#define KERNEL_BYTES ((void)version, sizeof(kernel_t))
 #endif
 
 typedef struct queued {
