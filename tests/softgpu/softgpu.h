@@ -87,7 +87,9 @@ enum {
     SG_POOL,
     SG_GONE
 };
-#define sg_is(object, kind) ((object) && ((const sg_object_t *)(object))->magic == (kind))
+/* Handles 1 and 2 are streams that have no object. */
+#define sg_is(object, kind)                                                                        \
+    ((uintptr_t)(object) > 2 && ((const sg_object_t *)(object))->magic == (kind))
 
 typedef struct CUctx_st {
     uint32_t magic, id;

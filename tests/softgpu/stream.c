@@ -372,8 +372,11 @@ CUresult sg_stream_callback(CUstream handle, CUstreamCallback fn, void *data, un
 
 CUresult sg_event_create(CUevent *out, unsigned flags)
 {
-    sg_event_t *event = calloc(1, sizeof(*event));
+    sg_event_t *event;
 
+    if (!out || flags > (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
+        return CUDA_ERROR_INVALID_VALUE;
+    event = calloc(1, sizeof(*event));
     event->magic = SG_EVENT;
     event->flags = flags;
     event->context = sg_context();
