@@ -258,6 +258,79 @@ static void variable(void)
     printf("%.0f\n", (double)floats(numbers)[0]);
 }
 
+/* A mapping made by hand, rectangles, a kernel's handle, and what batches there are. */
+static void mappings(void)
+{
+    CUmodule module = start(program, 0);
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemAccessDesc access = {.location = prop.location,
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr mapped, managed;
+    CUfunction add_one;
+    CUstream stream;
+    size_t granule;
+    float first[4];
+
+    CHECK(cuModuleGetFunction(&add_one, module, "_Z7add_onePfm"));
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemGetAllocationGranularity(&granule, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CHECK(cuMemAddressReserve(&mapped, granule, 0, 0, 0));
+    CHECK(cuMemCreate(&handle, granule, &prop, 0));
+    CHECK(cuMemMap(mapped, granule, 0, handle, 0));
+    CHECK(cuMemSetAccess(mapped, granule, &access, 1));
+    uint64_t n = granule / sizeof(float);
+    CHECK(cuMemsetD32(mapped, 0x40000000, n)); /* 2 */
+    launch(add_one, NULL, (void *[]){&mapped, &n});
+    CHECK(cuMemAllocManaged(&managed, granule, CU_MEM_ATTACH_GLOBAL));
+    CHECK(cuMemsetD2D32(managed, 4096, 0x3f800000, 16, granule / 4096)); /* 1, in 16 of each 1024 */
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = mapped,
+                          .srcPitch = 4096,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = managed,
+                          .dstXInBytes = 8,
+                          .dstPitch = 4096,
+                          .WidthInBytes = 8,
+                          .Height = granule / 4096};
+    CHECK(cuMemcpy2D(&copy));
+    CHECK(cuMemcpyDtoH(first, managed, sizeof(first)));
+    printf("%.0f %.0f %.0f %.0f\n", (double)first[0], (double)first[1], (double)first[2],
+           (double)first[3]);
+#if CUDA_VERSION >= 13000
+    CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_HOST};
+    size_t half = granule / 2, at = 0;
+    CUdeviceptr part[] = {managed, managed + half};
+    size_t bytes[] = {half, half};
+    CHECK(cuMemPrefetchBatchAsync(part, bytes, 2, &where, &at, 1, 0, stream));
+    CHECK(cuStreamSynchronize(stream));
+    printf("%.0f\n", (double)floats(managed)[3]);
+    CHECK(cuMemDiscardBatchAsync(part, bytes, 2, 0, stream));
+    CHECK(cuMemsetD32Async(managed, 0x40800000, n, stream)); /* 4 */
+    CHECK(cuStreamSynchronize(stream));
+    printf("%.0f\n", (double)floats(managed)[n - 1]);
+    CUmemPoolProps pool_of = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED,
+                              .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool pool;
+    CUdeviceptr pooled;
+    CHECK(cuMemPoolCreate(&pool, &pool_of));
+    CHECK(cuMemAllocFromPoolAsync(&pooled, granule, pool, stream));
+    CHECK(cuStreamSynchronize(stream));
+    memset(floats(pooled), 0, granule);
+    launch(add_one, stream, (void *[]){&pooled, &n});
+    CHECK(cuStreamSynchronize(stream));
+    printf("%.0f\n", (double)floats(pooled)[n - 1]);
+    CHECK(cuMemFreeAsync(pooled, stream));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuMemPoolDestroy(pool));
+#endif
+    CHECK(cuMemFree(managed));
+    CHECK(cuMemUnmap(mapped, granule));
+    CHECK(cuMemRelease(handle));
+    CHECK(cuMemAddressFree(mapped, granule));
+}
+
 /* The program is a CUPTI client itself, from before CUDA starts. */
 static void CUPTIAPI called(void *n, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                             const void *data)
@@ -309,20 +382,11 @@ int main(int argc, char **argv)
         const char *name;
         void (*fn)(void);
     } modes[] = {
-        {"plain", plain},
-        {"fork", forks},
-        {"fork-before", forks_before},
-        {"exec", execs},
-        {"threads", threads},
-        {"_exit", leaves},
-        {"signal", dies},
-        {"kill", is_killed},
-        {"reset", resets},
-        {"context", own_context},
-        {"capture", captures},
-        {"trap", traps},
-        {"variable", variable},
-        {"subscriber", subscribes},
+        {"plain", plain},         {"fork", forks},        {"fork-before", forks_before},
+        {"exec", execs},          {"threads", threads},   {"_exit", leaves},
+        {"signal", dies},         {"kill", is_killed},    {"reset", resets},
+        {"context", own_context}, {"capture", captures},  {"trap", traps},
+        {"variable", variable},   {"mappings", mappings}, {"subscriber", subscribes},
         {"late", late},
     };
 

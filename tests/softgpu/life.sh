@@ -37,6 +37,17 @@ for mode in $("$life"); do
     esac
 done
 
+# What was asked for in calls of all kinds.
+SOFTGPU_CUDA=13.0 "$umrt" record -q -o calls.umt -- "$life" mappings >/dev/null
+"$umrt" dump -t region_alloc,hint,set,copy calls.umt >dumped
+ok "mappings: the mapping is a region" grep -q 'region_alloc .*bytes=2097152 .*family=vmm' dumped
+ok "mappings: a rectangle set counts what it sets" grep -q 'set .*bytes=32768 .*memory=5' dumped
+ok "mappings: a rectangle copied counts what it copies" grep -q 'copy .*bytes=4096 .*dst_memory=5 src_memory=3' dumped
+"$programs/two_streams" >alone.out
+alone=0
+ok "deep: the same" as_alone "$umrt" record -q --deep -o deep.umt -- "$programs/two_streams"
+ok "deep: what launches touch is told" grep -q ' access ' <("$umrt" dump deep.umt)
+
 # umrt itself comes late: what happens after that is all told.
 "$life" late >alone.out
 alone=0
