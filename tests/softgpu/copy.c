@@ -142,6 +142,15 @@ static bool pageable(uint64_t addr)
     return !sg_memory_find(addr, &memory);
 }
 
+/* Rows of so many bytes each from addr on leave the memory that addr is in, or each other's way. */
+static bool outside(uint64_t addr, uint64_t width, uint64_t rows, uint64_t pitch)
+{
+    sg_memory_t m;
+
+    return (rows > 1 && pitch && pitch < width) ||
+           (sg_memory_find(addr, &m) && addr - m.addr + (rows - 1) * pitch + width > m.bytes);
+}
+
 /* What is known of the addresses is checked at the call; what the CPU has in pageable memory is copied now. */
 static CUresult copy(const CUDA_MEMCPY3D *c, CUstream handle, bool wait)
 {
@@ -158,6 +167,9 @@ static CUresult copy(const CUDA_MEMCPY3D *c, CUstream handle, bool wait)
         return CUDA_ERROR_NOT_SUPPORTED;
     if ((c->srcMemoryType == CU_MEMORYTYPE_DEVICE && pageable(source(c))) ||
         (c->dstMemoryType == CU_MEMORYTYPE_DEVICE && pageable(destination(c))))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (outside(source(c), c->WidthInBytes, c->Height, c->srcPitch) ||
+        outside(destination(c), c->WidthInBytes, c->Height, c->dstPitch))
         return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture && (wait || pageable(source(c)) || pageable(destination(c)))) {
         if (wait) {
@@ -328,7 +340,7 @@ static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, unsigned size,
         return result;
     if (width * height == 0)
         return CUDA_SUCCESS;
-    if (pageable(to) || to % size)
+    if (pageable(to) || to % size || outside(to, width * size, height, pitch))
         return CUDA_ERROR_INVALID_VALUE;
     result = sg_enqueue(stream, &op);
     if (result == CUDA_SUCCESS && wait)

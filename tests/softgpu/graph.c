@@ -123,10 +123,15 @@ CUresult sg_capture_add(sg_stream_t *stream, sg_op_t *op)
     return CUDA_SUCCESS;
 }
 
-void sg_capture_join(sg_stream_t *stream, node_t **tail, size_t n, sg_capture_t *capture)
+CUresult sg_capture_join(sg_stream_t *stream, node_t **tail, size_t n, sg_capture_t *capture)
 {
+    if (stream->capture && stream->capture != capture) {
+        stream->capture->invalid = capture->invalid = true;
+        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
     stream->capture = capture;
     tail_is(stream, tail, n, true);
+    return CUDA_SUCCESS;
 }
 
 bool sg_capture_on_blocking(sg_context_t *context, bool end)
@@ -188,6 +193,8 @@ CUresult sg_capture_begin_to(CUstream handle, CUgraph graph, const CUgraphNode *
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (stream->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
+    if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     sg_capture_t *capture = calloc(1, sizeof(*capture));
     pthread_mutex_lock(&sg_lock);
     *capture = (sg_capture_t){.id = ++n_captures,

@@ -34,15 +34,22 @@
 #define PAGE  ((uint64_t)UM_PAGE_BYTES)
 #define BLOCK ((uint64_t)UM_BLOCK_BYTES)
 
+/* What was last asked for of a page; processors as CUdevices, CU_DEVICE_INVALID: none. Bit n of accessed_by is
+ * GPU n, bit SG_GPUS the CPU. */
+typedef struct asked {
+    int preferred, prefetched;
+    unsigned accessed_by;
+    bool read_mostly;
+} asked_t;
+
 typedef struct managed {
     struct managed *next;
     uint64_t addr, bytes; /* whole pages */
     char *data;
     uint32_t region;
     bool read_mostly; /* ever advised so: mappings may have to be write-protected */
-    int preferred, prefetched;
-    uint32_t accessed_by;
-    uint8_t *mapped; /* of each page: 0 not, 1 mapped, 2 write-protected */
+    asked_t *asked;   /* of each page */
+    uint8_t *mapped;  /* of each page: 0 not, 1 mapped, 2 write-protected */
 } managed_t;
 
 static pthread_mutex_t uvm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -419,7 +426,9 @@ CUresult sg_managed_new(sg_memory_t *memory)
 
     m->bytes = (memory->bytes + PAGE - 1) / PAGE * PAGE;
     m->mapped = calloc(m->bytes / PAGE, 1);
-    m->preferred = m->prefetched = CU_DEVICE_INVALID;
+    m->asked = calloc(m->bytes / PAGE, sizeof(*m->asked));
+    for (uint64_t i = 0; i < m->bytes / PAGE; i++)
+        m->asked[i].preferred = m->asked[i].prefetched = CU_DEVICE_INVALID;
     pthread_mutex_lock(&uvm_lock);
     if (begin() && map_twice(m)) {
         m->region = ++n_regions;
@@ -452,6 +461,7 @@ void sg_managed_free(sg_memory_t *memory)
     munmap(m->data, m->bytes);
     pthread_mutex_unlock(&uvm_lock);
     free(m->mapped);
+    free(m->asked);
     free(m);
 }
 
@@ -543,7 +553,8 @@ static CUresult prefetch(CUdeviceptr addr, size_t bytes, int device, CUstream ha
     pthread_mutex_lock(&uvm_lock);
     managed_t *m = range(addr, bytes);
     if (m)
-        m->prefetched = device;
+        for (uint64_t i = (addr - m->addr) / PAGE; i <= (addr + bytes - 1 - m->addr) / PAGE; i++)
+            m->asked[i].prefetched = device;
     pthread_mutex_unlock(&uvm_lock);
     if (!m)
         return CUDA_ERROR_INVALID_VALUE;
@@ -621,6 +632,22 @@ void sg_managed_discard(uint64_t addr, uint64_t bytes)
     pthread_mutex_unlock(&uvm_lock);
 }
 
+static void ask(asked_t *asked, CUmem_advise advice, int device)
+{
+    unsigned bit = 1u << (device < 0 ? SG_GPUS : device);
+
+    if (advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY)
+        asked->read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
+    else if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION)
+        asked->preferred = device;
+    else if (advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
+        asked->preferred = CU_DEVICE_INVALID;
+    else if (advice == CU_MEM_ADVISE_SET_ACCESSED_BY)
+        asked->accessed_by |= bit;
+    else
+        asked->accessed_by &= ~bit;
+}
+
 CUresult sg_advise(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUdevice device)
 {
     um_uvm_work_t work = {0};
@@ -638,10 +665,8 @@ CUresult sg_advise(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUdevice
     if (m) {
         uint64_t first = addr / PAGE * PAGE, end = (addr + bytes + PAGE - 1) / PAGE * PAGE;
         m->read_mostly |= advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
-        if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION)
-            m->preferred = device;
-        if (advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
-            m->preferred = CU_DEVICE_INVALID;
+        for (uint64_t i = (first - m->addr) / PAGE; i < (end - m->addr) / PAGE; i++)
+            ask(&m->asked[i], advice, device);
         serve(first, end - first, 0);
         /* um_hint_kind_t 2..7 are CUmem_advise 1..6. */
         um_uvm_advise(uvm, (um_hint_kind_t)(advice + 1), device, first, end - first, &work);
@@ -656,24 +681,65 @@ CUresult sg_advise_v2(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUmem
     return sg_advise(addr, bytes, advice, location_device(where));
 }
 
-/* The last one asked for, not where anything is. */
+/* What holds for all pages of [addr, addr+bytes): where they differ, nothing does. */
+static asked_t asked_of(const managed_t *m, uint64_t addr, uint64_t bytes)
+{
+    uint64_t first = (addr - m->addr) / PAGE, last = (addr + bytes - 1 - m->addr) / PAGE;
+    asked_t all = m->asked[first];
+
+    for (uint64_t i = first + 1; i <= last; i++) {
+        const asked_t *page = &m->asked[i];
+        all.read_mostly &= page->read_mostly;
+        all.accessed_by &= page->accessed_by;
+        if (page->preferred != all.preferred)
+            all.preferred = CU_DEVICE_INVALID;
+        if (page->prefetched != all.prefetched)
+            all.prefetched = CU_DEVICE_INVALID;
+    }
+    return all;
+}
+
+static int location_type(int device)
+{
+    return device >= 0 ? 1 : device == CU_DEVICE_CPU ? 2 : 0; /* CUmemLocationType */
+}
+
+/* What was asked for, not where anything is. */
 CUresult sg_range_attribute(void *data, size_t data_bytes, CUmem_range_attribute attribute,
                             CUdeviceptr addr, size_t bytes)
 {
     CUresult result = CUDA_SUCCESS;
+    int *out = data;
+    size_t n = data_bytes / sizeof(int);
 
+    if (!data || n == 0 || data_bytes % sizeof(int) ||
+        (n > 1 && attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY))
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&uvm_lock);
     managed_t *m = range(addr, bytes);
-    if (!m || !data || data_bytes < 4)
+    asked_t all = m ? asked_of(m, addr, bytes) : (asked_t){0};
+    if (!m)
         result = CUDA_ERROR_INVALID_VALUE;
     else if (attribute == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY)
-        *(int *)data = m->read_mostly;
+        *out = all.read_mostly;
     else if (attribute == CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION)
-        *(int *)data = m->preferred;
+        *out = all.preferred;
     else if (attribute == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION)
-        *(int *)data = m->prefetched;
+        *out = all.prefetched;
+    else if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
+        for (int gpu = 0; gpu <= SG_GPUS && n; gpu++)
+            if (all.accessed_by >> gpu & 1) {
+                *out++ = gpu == SG_GPUS ? CU_DEVICE_CPU : gpu;
+                n--;
+            }
+        while (n--)
+            *out++ = CU_DEVICE_INVALID;
+    } else if ((int)attribute == 5 || (int)attribute == 6) /* the type and the number of the two, */
+        *out = attribute % 2 ? location_type(all.preferred) : all.preferred; /* from 12.3 on */
+    else if ((int)attribute == 7 || (int)attribute == 8)
+        *out = attribute % 2 ? location_type(all.prefetched) : all.prefetched;
     else
-        memset(data, 0xfe, data_bytes);
+        result = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&uvm_lock);
     return result;
 }

@@ -243,8 +243,8 @@ typedef struct sg_capture {
 CUresult sg_capture_add(sg_stream_t *stream, sg_op_t *op);
 bool sg_capture_forbids(void); /* an unsafe call of this thread; ends what it breaks */
 bool sg_capture_on_blocking(sg_context_t *context, bool end);
-void sg_capture_join(sg_stream_t *stream, struct CUgraphNode_st **tail, size_t n,
-                     sg_capture_t *capture);
+CUresult sg_capture_join(sg_stream_t *stream, struct CUgraphNode_st **tail, size_t n,
+                         sg_capture_t *capture);
 void sg_graph_run(struct CUgraphExec_st *exec, sg_stream_t *stream);
 void sg_graph_child_run(struct CUgraph_st *graph, sg_stream_t *stream, uint32_t correlation);
 struct CUgraph_st *sg_graph_copy(const struct CUgraph_st *graph);

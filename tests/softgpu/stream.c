@@ -435,7 +435,7 @@ CUresult sg_stream_wait(CUstream handle, CUevent event, unsigned flags)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&sg_lock);
     if (event->capture) {
-        sg_capture_join(stream, event->tail, event->n_tail, event->capture);
+        result = sg_capture_join(stream, event->tail, event->n_tail, event->capture);
     } else if (stream->capture) {
         stream->capture->invalid = true;
         result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
