@@ -264,6 +264,8 @@ CUresult sg_primary_state(CUdevice device, unsigned *flags, int *active)
 CUresult sg_primary_flags(CUdevice device, unsigned flags)
 {
     CHECK_DEVICE(device);
+    if (flags > 0xff)
+        return CUDA_ERROR_INVALID_VALUE;
     primaries[device].flags = flags;
     return CUDA_SUCCESS;
 }
@@ -293,6 +295,8 @@ CUresult sg_ctx_pop(CUcontext *out)
 CUresult sg_ctx_create(CUcontext *out, unsigned flags, CUdevice device)
 {
     CHECK_DEVICE(device);
+    if (!out || flags > 0xff)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = context_new(device, flags, false);
     return sg_ctx_push(*out);
 }

@@ -193,7 +193,8 @@ CUresult sg_mem_alloc(CUdeviceptr *addr, size_t bytes)
 CUresult sg_mem_alloc_pitch(CUdeviceptr *addr, size_t *pitch, size_t width, size_t height,
                             unsigned element)
 {
-    (void)element;
+    if (element != 4 && element != 8 && element != 16)
+        return CUDA_ERROR_INVALID_VALUE;
     *pitch = round_up(width, 512);
     return sg_memory_new(SG_DEVICE, *pitch * height, 0, addr);
 }
@@ -211,6 +212,8 @@ CUresult sg_mem_alloc_managed(CUdeviceptr *addr, size_t bytes, unsigned flags)
 CUresult sg_mem_host_alloc(void **addr, size_t bytes, unsigned flags)
 {
     CUdeviceptr at = 0;
+    if (flags > 7)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_memory_new(SG_PINNED, bytes, flags, &at);
 
     if (result == CUDA_SUCCESS)
@@ -234,7 +237,7 @@ CUresult sg_mem_register(void *addr, size_t bytes, unsigned flags)
                           .flags = flags},
                 known;
 
-    if (!addr || bytes == 0)
+    if (!addr || bytes == 0 || flags > 15)
         return CUDA_ERROR_INVALID_VALUE;
     if (sg_memory_find(memory.addr, &known))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -347,8 +350,12 @@ CUresult sg_mem_free_async(CUdeviceptr addr, CUstream handle)
 
 CUresult sg_pool_create(CUmemoryPool *out, const CUmemPoolProps *props)
 {
-    struct CUmemPoolHandle_st *pool = calloc(1, sizeof(*pool));
+    struct CUmemPoolHandle_st *pool;
 
+    if ((props->allocType != 1 && props->allocType != 2) || props->location.id < 0 ||
+        (props->location.type == CU_MEM_LOCATION_TYPE_DEVICE && props->location.id >= sg_gpus()))
+        return CUDA_ERROR_INVALID_VALUE;
+    pool = calloc(1, sizeof(*pool));
     pool->magic = SG_POOL;
     pool->device = props->location.id;
     pool->managed = props->allocType == 2; /* CU_MEM_ALLOCATION_TYPE_MANAGED of 13.0 */
@@ -358,7 +365,8 @@ CUresult sg_pool_create(CUmemoryPool *out, const CUmemPoolProps *props)
 
 CUresult sg_pool_destroy(CUmemoryPool pool)
 {
-    if (!sg_is(pool, SG_POOL))
+    if (!sg_is(pool, SG_POOL) ||
+        (pool >= default_pools && pool < default_pools + SG_GPUS)) /* those stay */
         return CUDA_ERROR_INVALID_VALUE;
     pool->magic = SG_GONE;
     return CUDA_SUCCESS;

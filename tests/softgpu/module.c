@@ -512,8 +512,9 @@ static CUresult launch(CUfunction handle, const unsigned dims[7], CUstream strea
         result = sg_stream_of(stream_handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    for (int i = 0; i < 6; i++)
-        if (dims[i] == 0)
+    static const unsigned most[] = {INT32_MAX, 65535, 65535, 1024, 1024, 64, 232448};
+    for (int i = 0; i < 7; i++)
+        if ((i < 6 && dims[i] == 0) || dims[i] > most[i])
             return CUDA_ERROR_INVALID_VALUE;
     if ((uint64_t)dims[3] * dims[4] * dims[5] > 1024)
         return CUDA_ERROR_INVALID_VALUE;
@@ -535,6 +536,8 @@ CUresult sg_launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned 
                                unsigned by, unsigned bz, unsigned shared, CUstream stream,
                                void **params)
 {
+    if ((uint64_t)gx * gy * gz > 4ull * 2) /* multiprocessors, and what fits on each */
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     return launch(f, (unsigned[]){gx, gy, gz, bx, by, bz, shared}, stream, params, NULL);
 }
 

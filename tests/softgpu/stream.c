@@ -349,7 +349,9 @@ CUresult sg_stream_attach(CUstream handle, CUdeviceptr addr, size_t bytes, unsig
     sg_memory_t memory;
 
     (void)bytes;
-    (void)flags;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+        (flags != CU_MEM_ATTACH_SINGLE || stream->legacy))
+        return CUDA_ERROR_INVALID_VALUE;
     return sg_memory_find(addr, &memory) && memory.family == SG_MANAGED ? CUDA_SUCCESS
                                                                         : CUDA_ERROR_INVALID_VALUE;
 }
@@ -430,9 +432,10 @@ CUresult sg_stream_wait(CUstream handle, CUevent event, unsigned flags)
     STREAM(handle);
     CUresult result = CUDA_SUCCESS;
 
-    (void)flags;
     if (!sg_is(event, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
+    if (flags > CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&sg_lock);
     if (event->capture) {
         result = sg_capture_join(stream, event->tail, event->n_tail, event->capture);
