@@ -69,11 +69,10 @@ static int generate(const um_gen_pattern_t *pattern, const um_gen_options_t *opt
     size_t n = strlen(out) + 32;
     char *temporary = malloc(n);
     um_status_t status = UM_ERR_NO_MEMORY;
-    struct stat st;
     int result = UM_EXIT_FAILED;
 
-    if (stat(out, &st) == 0 && !S_ISREG(st.st_mode)) {
-        um_say("gen: %s: is no regular file", out);
+    if (!um_output_check(out, NULL)) {
+        result = UM_EXIT_USAGE;
         goto done;
     }
     if (temporary != NULL) {

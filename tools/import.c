@@ -212,6 +212,11 @@ static int import(const char *in, const char *out, uint32_t process)
     int result = UM_EXIT_FAILED;
     bool keep;
 
+    if (!same_file(in, out) &&
+        !um_output_check(out, NULL)) { /* the same file has a line of its own */
+        free(temporary);
+        return UM_EXIT_USAGE;
+    }
     if (temporary == NULL) {
         um_say("import: out of memory");
         return UM_EXIT_FAILED;

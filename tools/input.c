@@ -1,10 +1,14 @@
+/* Which files may be read, and which may be written over. */
 #include "um_tools.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "um_trace.h"
 
 static const char *file_kind(mode_t mode)
 {
@@ -39,4 +43,40 @@ um_status_t um_input_check(const char *path, char *error, size_t error_bytes)
     }
     close(fd);
     return UM_OK;
+}
+
+static bool is_trace(const char *path)
+{
+    um_trace_reader_t *reader = NULL;
+    um_status_t status = um_trace_reader_open(path, UM_TRACE_FILE_ORDER, &reader, NULL, 0);
+
+    um_trace_reader_close(reader);
+    return status == UM_OK || status == UM_ERR_TRUNCATED || status == UM_ERR_VERSION;
+}
+
+static bool begins_with(const char *path, const char *start)
+{
+    char found[64];
+    size_t n = strlen(start);
+    FILE *file = fopen(path, "r");
+    bool same =
+        file && n <= sizeof(found) && fread(found, 1, n, file) == n && !memcmp(found, start, n);
+
+    if (file)
+        fclose(file);
+    return same;
+}
+
+bool um_output_check(const char *path, const char *start)
+{
+    char error[PATH_MAX + 256];
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return true;
+    if (um_input_check(path, error, sizeof(error)) == UM_OK &&
+        (st.st_size == 0 || (start ? begins_with(path, start) : is_trace(path))))
+        return true;
+    um_say("%s is not a %s; it is not overwritten", path, start ? "page" : "trace");
+    return false;
 }

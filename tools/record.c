@@ -102,27 +102,15 @@ static int absolute_pattern(const char *output, char *pattern, size_t bytes)
     return UM_EXIT_OK;
 }
 
-/* An old trace goes away, so that the new one gets the name; anything else is not ours to delete. */
+/* An old trace goes away, so that the new one gets the name. */
 static int remove_old(const char *path)
 {
-    char error[PATH_MAX + 256];
-    um_trace_reader_t *reader = NULL;
     struct stat st;
-    um_status_t status;
 
     if (stat(path, &st) != 0)
         return UM_EXIT_OK;
-    status = um_input_check(path, error, sizeof error);
-    if (status == UM_OK && st.st_size > 0) {
-        status = um_trace_reader_open(path, UM_TRACE_FILE_ORDER, &reader, error, sizeof error);
-        um_trace_reader_close(reader);
-        if (status == UM_ERR_TRUNCATED || status == UM_ERR_VERSION)
-            status = UM_OK;
-    }
-    if (status != UM_OK) {
-        um_say("%s is not a trace; it is not overwritten", path);
+    if (!um_output_check(path, NULL))
         return UM_EXIT_USAGE;
-    }
     if (unlink(path) != 0) {
         um_say("%s: %s", path, strerror(errno));
         return UM_EXIT_FAILED;

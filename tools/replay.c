@@ -151,7 +151,7 @@ static void add_policy(um_replaying_t *r, const um_policy_t *policy)
 /* Every table begins with what they are measured by. */
 static int choose_policies(um_replaying_t *r, char *error)
 {
-    r->policies = calloc(r->args->n_policies + 5, sizeof(*r->policies));
+    r->policies = calloc(r->args->n_policies + 6, sizeof(*r->policies));
     if (!r->policies)
         return fail(UM_ERR_NO_MEMORY, error, "replay");
     add_policy(r, um_policy_find("none"));
@@ -161,6 +161,7 @@ static int choose_policies(um_replaying_t *r, char *error)
     if (!r->args->n_policies) {
         if (has_hints(r))
             add_policy(r, um_policy_find("app"));
+        add_policy(r, um_policy_find("run"));
         add_policy(r, um_policy_find("umrt"));
         add_policy(r, um_policy_find("oracle"));
     }

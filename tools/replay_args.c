@@ -21,8 +21,8 @@ static const char help[] =
     "Says what each policy would do for the programs of these traces, here or on another GPU.\n"
     "Each policy is simulated with each machine, each memory size and each number of streams.\n\n"
     "  -p, --policy LIST    policies, 'all', or the default: none, driver, app where the program\n"
-    "                       gives hints of its own, umrt, oracle. none and driver always are "
-    "there\n"
+    "                       gives hints of its own, run, umrt, oracle. none and driver always\n"
+    "                       are there\n"
     "  -m, --machine LIST   machine descriptions, by name or file (default: the trace's own GPU,\n"
     "                       else h200-pcie5)\n"
     "  -g, --gpu-mem LIST   memory of each GPU: 16G, or 50% of the most that the program has\n"
@@ -333,6 +333,8 @@ static int check(const um_replay_args_t *args)
         return wrong(args, "--backtest takes one machine");
     if (!args->backtest && !args->n_paths)
         return wrong(args, "no file given");
+    if (args->html && !args->silent && !um_output_check(args->html, "<!DOCTYPE html>"))
+        return UM_EXIT_USAGE;
     return UM_EXIT_OK;
 }
 

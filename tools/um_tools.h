@@ -76,6 +76,10 @@ const char *um_nearest(const char *word, const char *(*name)(const void *ctx, si
  * the line "FILE: reason" in `error`. Call it before a reader; emptiness is the reader's to judge. */
 um_status_t um_input_check(const char *path, char *error, size_t error_bytes);
 
+/* Whether an output file may be put in place of what is at `path`: nothing, an empty file, a trace, or
+ * where `start` is given a file that begins with it. Else says so: nothing else is ours to overwrite. */
+bool um_output_check(const char *path, const char *start);
+
 /* ---- locate.c ---------------------------------------------------------------------------------- */
 
 /* Where libumrt.so is: UMRT_LIBRARY, else beside this executable (installed or in the build tree), else

@@ -28,12 +28,11 @@ um_status_t um_gen_complete(const um_gen_pattern_t *pattern, um_gen_options_t *o
 
     if (options->gpus > 1 && d->gpus <= 1)
         wrong = "runs on one GPU";
-    if (options->seed && !d->seed)
-        wrong = "draws nothing by lot, it has no seed";
     options->bytes = options->bytes ? options->bytes : d->bytes;
     options->iterations = options->iterations ? options->iterations : d->iterations;
     options->gpus = options->gpus ? options->gpus : d->gpus;
-    options->seed = options->seed ? options->seed : d->seed;
+    /* Where nothing is drawn by lot every seed gives the same. */
+    options->seed = !d->seed || !options->seed ? d->seed : options->seed;
     options->compute = options->compute != 0 ? options->compute : d->compute;
     if (options->bytes < UM_GEN_BYTES_MIN || options->bytes > UM_GEN_BYTES_MAX)
         wrong = "takes 1 MiB to 64 TiB";

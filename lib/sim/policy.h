@@ -16,8 +16,9 @@ typedef struct um_policy {
     const um_advisor_ops_t *const *table;
 } um_policy_t;
 
-/* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm, evict,
- * and "umrt": all advisors together, as `umrt run --advisors=all` has them. Ends with name == NULL. */
+/* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm, evict;
+ * "run": the advisors of `umrt run` without options; "umrt": all of them together, as with
+ * --advisors=all. Ends with name == NULL. */
 extern const um_policy_t um_policies[];
 
 const um_policy_t *um_policy_find(const char *name); /* NULL = there is none */

@@ -106,15 +106,19 @@ void um_replay_title(const um_sweep_group_t *group, char *out, size_t bytes)
              streams);
 }
 
-void um_replay_trust(const um_machine_t *machine, char *out, size_t bytes)
+void um_replay_trust(const um_sweep_group_t *group, char *out, size_t bytes)
 {
+    const um_machine_t *machine = group->machine;
     const um_error_bar_t *bar = um_error_bar_find(machine);
+    bool evicts = group->gpu_bytes < group->workload->memory_peak_bytes;
 
     if (bar)
         snprintf(out, bytes,
                  "of %" PRIu32 " runs measured on such a machine, half were within %" PRIu32
-                 " %% of what the model says and all within %" PRIu32 " %%; +- is the former",
-                 bar->runs, bar->median_percent, bar->worst_percent);
+                 " %% of what the model says and all within %" PRIu32 " %%; +- is the former%s",
+                 bar->runs, bar->median_percent, bar->worst_percent,
+                 evicts ? ". None of them had too little memory: evictions were never measured"
+                        : "");
     else
         snprintf(out, bytes,
                  "never compared with a real machine; %" PRIu32
@@ -155,7 +159,7 @@ static void print_group(const um_replay_t *replay, um_emitter_t *e, size_t g)
     snprintf(text, sizeof(text), "%s; %s moved, %s to the GPU and %s to the host", ns, moved, in,
              back);
     um_emitter_wrap(e, "at least", text);
-    um_replay_trust(group->machine, text, sizeof(text));
+    um_replay_trust(group, text, sizeof(text));
     um_emitter_wrap(e, "times", text);
     um_emitter_table(e, "results", um_replay_columns, UM_REPLAY_COLUMNS);
     for (size_t p = 0; p < sweep->n_policies; p++) {

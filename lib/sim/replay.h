@@ -36,7 +36,7 @@ void um_replay_row(const um_replay_t *replay, size_t group, size_t policy,
 /* "h200-pcie5, 512 MiB on the GPU (50% of the peak)" */
 void um_replay_title(const um_sweep_group_t *group, char *out, size_t bytes);
 /* What the times are worth, in one sentence. */
-void um_replay_trust(const um_machine_t *machine, char *out, size_t bytes);
+void um_replay_trust(const um_sweep_group_t *group, char *out, size_t bytes);
 const um_error_bar_t *um_error_bar_find(const um_machine_t *machine); /* NULL = there is none */
 
 #endif

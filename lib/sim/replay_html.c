@@ -118,7 +118,7 @@ static void group_html(const um_replay_t *replay, FILE *out, size_t g)
     um_value_print(um_bytes(least->least_bytes), bytes, sizeof(bytes));
     um_value_print(um_ns(least->least_ns), text, sizeof(text));
     fprintf(out, "<p>At least %s, and %s moved.</p>\n", text, bytes);
-    um_replay_trust(sweep->groups[g].machine, text, sizeof(text));
+    um_replay_trust(&sweep->groups[g], text, sizeof(text));
     fputs("<p>Times: ", out);
     escaped(out, text);
     fputs("</p>\n<div class=\"wide\"><table>\n<thead><tr>", out);

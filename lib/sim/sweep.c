@@ -15,8 +15,8 @@ uint64_t um_capacity_bytes(const um_capacity_t *capacity, const um_workload_t *w
         return capacity->value;
     case UM_CAPACITY_PERCENT:
         /* In two parts: a peak of some TiB times a thousand does not fit in 64 bits otherwise. */
-        bytes = workload->managed_peak_bytes / 100 * capacity->value +
-                workload->managed_peak_bytes % 100 * capacity->value / 100;
+        bytes = workload->memory_peak_bytes / 100 * capacity->value +
+                workload->memory_peak_bytes % 100 * capacity->value / 100;
         return (bytes + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
     default:
         return machine->memory_bytes;

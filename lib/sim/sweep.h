@@ -13,7 +13,8 @@
 /* How much memory of each GPU. */
 typedef enum um_capacity_kind {
     UM_CAPACITY_MACHINE = 0, /* what the machine has */
-    UM_CAPACITY_PERCENT = 1, /* of the workload's managed peak, rounded up to a block */
+    UM_CAPACITY_PERCENT =
+        1, /* of what the workload's managed peak takes on a GPU, in whole blocks */
     UM_CAPACITY_BYTES = 2
 } um_capacity_kind_t;
 

@@ -48,7 +48,7 @@ struct um_workload_builder {
     um_ids_t ids;   /* region id -> index */
     uint32_t *live; /* indices of the managed ones alive, by address */
     size_t n_live, live_size;
-    uint64_t live_bytes;
+    uint64_t live_bytes, live_memory_bytes;
 
     bool forgive;
     um_status_t status; /* the first failure sticks */
@@ -226,6 +226,14 @@ static size_t live_behind(const um_workload_builder_t *builder, uint64_t addr)
     return low;
 }
 
+/* What a region takes on a GPU. Small ones share their blocks with others: only their bytes count. */
+static uint64_t memory_bytes(uint64_t addr, uint64_t bytes)
+{
+    if (bytes < UM_BLOCK_BYTES)
+        return bytes;
+    return ((addr + bytes - 1) / UM_BLOCK_BYTES - addr / UM_BLOCK_BYTES + 1) * UM_BLOCK_BYTES;
+}
+
 static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event)
 {
     const um_ev_region_alloc_t *a = &event->u.region_alloc;
@@ -261,8 +269,11 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
         builder->live[at] = (uint32_t)builder->n_regions;
         builder->n_live++;
         builder->live_bytes += a->bytes;
+        builder->live_memory_bytes += memory_bytes(a->addr, a->bytes);
         if (builder->live_bytes > w->managed_peak_bytes)
             w->managed_peak_bytes = builder->live_bytes;
+        if (builder->live_memory_bytes > w->memory_peak_bytes)
+            w->memory_peak_bytes = builder->live_memory_bytes;
     }
     if (um_list_reserve(&builder->regions, &builder->regions_size, builder->n_regions + 1,
                         sizeof *builder->regions) != UM_OK ||
@@ -287,6 +298,7 @@ static um_status_t release(um_workload_builder_t *builder, const um_event_t *eve
                 (builder->n_live - at - 1) * sizeof *builder->live);
         builder->n_live--;
         builder->live_bytes -= r->bytes;
+        builder->live_memory_bytes -= memory_bytes(r->addr, r->bytes);
     }
     return UM_ERR_BUSY;
 }

@@ -53,6 +53,7 @@ typedef struct um_workload {
     uint64_t n_steps, n_touches;
     uint32_t n_launches;
     uint64_t managed_peak_bytes; /* most managed bytes alive at once */
+    uint64_t memory_peak_bytes;  /* what these take on a GPU, which has them by whole blocks */
     uint64_t touched_bytes;      /* sum over touches by GPUs */
     const um_step_t *steps;
     const um_touch_t *touches;

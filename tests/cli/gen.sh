@@ -26,6 +26,14 @@ done <patterns
 
 ok "another seed" gives 0 "$umrt" gen gather -s 16M -n 2 --seed 5 -o again.umt
 ok "another file" differ gather.umt again.umt
+"$umrt" gen stream -s 16M -n 2 -o drawn-1.umt >/dev/null
+ok "a seed where nothing is drawn by lot" gives 0 "$umrt" gen stream -s 16M -n 2 --seed 5 -o drawn-2.umt
+ok "changes nothing" cmp drawn-1.umt drawn-2.umt
+echo 'a letter' >letter.txt
+cp letter.txt kept.txt
+ok "what is no trace is not written over: 2" gives 2 "$umrt" gen stream -s 16M -n 2 -o letter.txt
+ok "says so" says 'letter\.txt is not a trace; it is not overwritten'
+ok "and is as it was" cmp letter.txt kept.txt
 "$umrt" gen halo -s 16M --gpus 4 -o halo4.umt >/dev/null
 ok "several GPUs" gives 0 "$umrt" info halo4.umt
 ok "are all there" prints '^GPU 3$'
@@ -44,7 +52,6 @@ refused "two patterns" 'one pattern at a time' stream pool -o x.umt
 refused "an unknown one" "did you mean 'stream'" streams -o x.umt
 refused "no size" "'much' is no size" stream -s much -o x.umt
 refused "too small a size" 'stream takes 1 MiB to 64 TiB' stream -s 4k -o x.umt
-refused "a seed that means nothing" 'stream draws nothing by lot' stream -r 2 -o x.umt
 refused "GPUs that mean nothing" 'stream runs on one GPU' stream -g 2 -o x.umt
 refused "too many GPUs" 'at most 8 GPUs' halo -g 9 -o x.umt
 refused "no factor" "'-1' is no factor" stream -c -1 -o x.umt

@@ -35,6 +35,9 @@ ok "no threads" refuses "--jobs takes 1 to" -J 0 good.umt
 ok "an unknown option" refuses "unknown option --no-such-option" --no-such-option good.umt
 ok "hints of policies that give none" refuses "none of these policies gives hints" --open -p none,driver good.umt
 ok "a page of what has none" refuses "makes no page" --open --html x.html good.umt
+echo 'a letter' >letter.txt
+ok "a page over what is none" refuses 'letter\.txt is not a page; it is not overwritten' --html letter.txt good.umt
+ok "a page over its own input" refuses 'good\.umt is not a page' --html good.umt good.umt
 ok "two back-tests" refuses "one file" --backtest a b
 
 : >empty

@@ -132,15 +132,8 @@ static int end_busy(void)
     exit(4);
 }
 
-static int end__exit(void)
-{
-    set_up();
-    work("_exit");
-    fflush(stdout);
-    _exit(5);
-}
-
-/* A killed program's trace may lack its last 0.1 s: goes on launching for longer than that. */
+/* The trace of a program that ends without its exit handlers may lack its last 0.1 s: goes on launching for
+ * longer than that. */
 static void work_on(void)
 {
     uint32_t *p = managed(MIB);
@@ -152,6 +145,15 @@ static void work_on(void)
         CHECK(cuCtxSynchronize());
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec - start.tv_sec + (now.tv_nsec - start.tv_nsec) / 1e9 < 0.5);
+}
+
+static int end__exit(void)
+{
+    set_up();
+    work("_exit");
+    fflush(stdout);
+    work_on();
+    _exit(5);
 }
 
 static int end_signal(int number)
@@ -170,6 +172,7 @@ static int end_abort(void)
     set_up();
     work("abort");
     fflush(stdout);
+    work_on();
     abort();
 }
 

@@ -233,7 +233,6 @@ Test(gen, refuses_what_is_out_of_range_or_means_nothing)
         {"stream", {.bytes = UINT64_MAX}},
         {"stream", {.iterations = 2000000}},
         {"stream", {.gpus = 2}},
-        {"stream", {.seed = 7}},
         {"stream", {.compute = -1}},
         {"halo", {.gpus = 9}},
     };
