@@ -57,7 +57,7 @@ refused "too many GPUs" 'at most 8 GPUs' halo -g 9 -o x.umt
 refused "no factor" "'-1' is no factor" stream -c -1 -o x.umt
 ok "nowhere to write: 1" gives 1 "$umrt" gen stream -o /nowhere/x.umt
 ok "nowhere to write: says so" says '/nowhere/x.umt: No such file'
-ok "a directory: 1" gives 1 "$umrt" gen stream -o .
-ok "a directory: says so" says 'is no regular file'
+ok "a directory: 2" gives 2 "$umrt" gen stream -o .
+ok "a directory: says so" says 'is not a trace; it is not overwritten'
 ok "nothing half written is left" gone
 finish
