@@ -229,12 +229,9 @@ Test(gen, refuses_what_is_out_of_range_or_means_nothing)
         const char *pattern;
         um_gen_options_t options;
     } wrong[] = {
-        {"stream", {.bytes = 4096}},
-        {"stream", {.bytes = UINT64_MAX}},
-        {"stream", {.iterations = 2000000}},
-        {"stream", {.gpus = 2}},
-        {"stream", {.compute = -1}},
-        {"halo", {.gpus = 9}},
+        {"stream", {.bytes = 4096}},         {"stream", {.bytes = UINT64_MAX}},
+        {"stream", {.iterations = 2000000}}, {"stream", {.gpus = 2}},
+        {"stream", {.compute = -1}},         {"halo", {.gpus = 9}},
     };
     um_workload_t *w;
 
