@@ -180,7 +180,7 @@ static void pipeline(um_gen_t *gen)
 static void table(um_gen_t *gen)
 {
     const um_gen_options_t *o = um_gen_options(gen);
-    uint64_t bytes = o->bytes / 4 * 3, part = o->bytes / 8, looked = o->bytes / 4096;
+    uint64_t bytes = o->bytes / 4 * 3, part = o->bytes / 8, looked = o->bytes / 256;
     uint32_t look = um_gen_region(gen, "table", bytes);
     uint32_t keys = um_gen_region(gen, "keys", part), values = um_gen_region(gen, "values", part);
     uint32_t kernel = um_gen_kernel(gen, "_Z6lookupPfPKfPKjm", "pccv");
@@ -454,7 +454,7 @@ const um_gen_pattern_t um_gen_patterns[] = {
      {512 * MIB, 16, 1, 0, 1},
      partial_update},
     {"pipeline", "pieces go through five kernels on four streams", {GIB, 5, 1, 0, 2}, pipeline},
-    {"table", "CPU and GPU look things up in what nobody writes", {GIB, 10, 1, 1, 1}, table},
+    {"table", "CPU and GPU look things up in what nobody writes", {GIB, 40, 1, 1, 1}, table},
     {"gather", "one page in a hundred, drawn by lot", {4 * GIB, 5, 1, 1, 8}, gather},
     {"graph", "breadth-first traversal, degrees by a power law", {2 * GIB, 3, 1, 1, 4}, graph},
     {"matmul", "matrix product in tiles", {GIB, 2, 1, 0, 16}, matmul},

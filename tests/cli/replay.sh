@@ -57,6 +57,24 @@ ok "by default on the machine with the GPU of the trace" gives 0 "$umrt" replay 
 ok "with all of its memory" holds 'tables[0]["machine"] == "h200-pcie5" and tables[0]["gpu_mem"] == "machine"'
 ok "one stream" gives 0 "$umrt" replay --json --streams 4,1 pipe.umt
 ok "is not faster than four" holds 'tables[1]["least_ns"] >= tables[0]["least_ns"]'
+# Each policy has a program that it is for: at least so many times as fast as the driver alone.
+while read -r policy least pattern size rounds memory; do
+    "$umrt" gen "$pattern" -s "$size" -n "$rounds" -o for.umt >/dev/null
+    ok "$policy helps $pattern" gives 0 "$umrt" replay --json -p "$policy" -g "$memory" -m h200-pcie5 for.umt
+    ok "so much" holds "[r['speedup'] for t, r in rows if r['policy'] == '$policy'][0] >= $least"
+done <<'END'
+first_touch 5 first-touch 256M 5 machine
+ahead 1.15 ping-pong 256M 5 machine
+run 1.15 ping-pong 256M 5 machine
+readback 1.2 ping-pong 64M 10 machine
+read_mostly 1.1 table 256M 40 machine
+calm 1.5 table 64M 40 machine
+evict 1.03 pool 256M 10 50%
+umrt 1.5 ping-pong 64M 10 machine
+static 1.2 stencil 64M 10 machine
+deepum 1.1 ping-pong 256M 10 machine
+oracle 1.5 ping-pong 64M 10 50%
+END
 ok "a driver with other parameters" gives 0 "$umrt" replay -p driver --json -u uvm_perf_prefetch_enable=0 pp.umt
 ok "without its prefetcher is none" holds 'tables[0]["results"][0]["time_ns"] == tables[0]["results"][1]["time_ns"] and d["workloads"][0]["uvm"]["uvm_perf_prefetch_enable"] == 0'
 ok "what is not the default" gives 0 "$umrt" replay -u uvm_perf_prefetch_threshold=1 pp.umt
