@@ -116,10 +116,11 @@ static um_status_t fault(um_engine_t *engine, int32_t device, const um_piece_t *
                         (um_access_kind_t)piece->kind, engine->now_ns, work);
 }
 
-/* Whether more of the round would take the memory that its first piece has just got. */
+/* Whether more of the round would take the memory of what it has just got, or of what the rounds before
+ * got and the kernel has not come to yet: a round may push out a quarter of what there is room for. */
 static bool pushes_itself_out(const um_engine_t *engine, const um_uvm_work_t *sum)
 {
-    return (uint64_t)(sum->evicted_blocks + 1) * UM_BLOCK_BYTES >= engine->capacity_bytes;
+    return (uint64_t)(sum->evicted_blocks + 1) * 4 * UM_BLOCK_BYTES >= engine->capacity_bytes;
 }
 
 /*

@@ -57,6 +57,11 @@ ok "by default on the machine with the GPU of the trace" gives 0 "$umrt" replay 
 ok "with all of its memory" holds 'tables[0]["machine"] == "h200-pcie5" and tables[0]["gpu_mem"] == "machine"'
 ok "one stream" gives 0 "$umrt" replay --json --streams 4,1 pipe.umt
 ok "is not faster than four" holds 'tables[1]["least_ns"] >= tables[0]["least_ns"]'
+for pattern in gather graph; do
+    "$umrt" gen $pattern -s 256M -n 2 -o sparse.umt >/dev/null
+    ok "$pattern with less and less memory" gives 0 "$umrt" replay --json -p driver -g 5%,10%,15%,20%,40% sparse.umt
+    ok "is nowhere slower with more" holds 'all(a["results"][1]["time_ns"] * 1.1 >= b["results"][1]["time_ns"] for a, b in zip(tables, tables[1:]))'
+done
 # Each policy has a program that it is for: at least so many times as fast as the driver alone.
 while read -r policy least pattern size rounds memory; do
     "$umrt" gen "$pattern" -s "$size" -n "$rounds" -o for.umt >/dev/null
