@@ -29,15 +29,19 @@ static const char usage[] =
     "  -l, --list              the patterns, what they do, and their defaults\n"
     "  -h, --help              this text\n";
 
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
 static int list(void)
 {
-    char size[UM_SAY_BYTES];
-
     for (const um_gen_pattern_t *p = um_gen_patterns; p->name != NULL; p++) {
         const um_gen_options_t *d = &p->defaults;
 
-        printf("%-13s %s\n%13s (--size=%s --iterations=%" PRIu32 " --compute=%g", p->name, p->doc,
-               "", um_say_bytes(size, d->bytes), d->iterations, d->compute);
+        bool whole = d->bytes % GIB == 0; /* as it can be given */
+
+        printf("%-14s %s\n%14s (--size=%" PRIu64 "%c --iterations=%" PRIu32 " --compute=%g",
+               p->name, p->doc, "", d->bytes / (whole ? GIB : MIB), whole ? 'G' : 'M',
+               d->iterations, d->compute);
         if (d->seed != 0)
             printf(" --seed=%" PRIu64, d->seed);
         if (d->gpus > 1)

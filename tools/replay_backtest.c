@@ -131,8 +131,10 @@ static bool print(um_emitter_t *e, const testing_t *t)
     um_emitter_line(e, "%s", "");
     um_emitter_wrap(
         e, "halves",
-        "the machine's figures were fitted to the runs of 'fit' alone; those of 'judge' "
-        "only say how good that is");
+        b->held_out
+            ? "held out: the machine's figures were fitted to none of these runs"
+            : "the machine's figures were fitted to the runs of 'fit' alone; those of 'judge' "
+              "only say how good that is");
     um_emitter_wrap(e, "pairs",
                     "variants of one pattern and size whose measured medians differ by over 10 % "
                     "and whose quartiles do not meet");
