@@ -9,7 +9,7 @@ gone() { [ -z "$(find . -name '*.part')" ]; }
 
 ok "--list: 0" gives 0 "$umrt" gen --list
 ok "--list: patterns with what they do" prints '^ping-pong +CPU and GPU '
-ok "--list: defaults" prints '--size=1,024.0 MiB --iterations=10 --compute=1\)$'
+ok "--list: defaults" prints '--size=1G --iterations=10 --compute=1\)$'
 "$umrt" gen --list | awk '/^[a-z]/ { print $1 }' >patterns
 ok "fourteen patterns and more" test "$(wc -l <patterns)" -ge 14
 
