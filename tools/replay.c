@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/ranks.h"
@@ -244,18 +245,33 @@ static int simulate(um_replaying_t *r, char *error)
 
 /* ---- results ------------------------------------------------------------------------------------ */
 
+/* Into a file, it is written beside it and renamed: half a page never looks like one, and what was
+ * there stays until all of the new one is. */
 static int write_html(const um_replay_t *replay, const char *path, char *error)
 {
-    FILE *out = fopen(path, "w");
-    bool written;
+    struct stat st;
+    bool beside = stat(path, &st) != 0 || S_ISREG(st.st_mode), written = false;
+    size_t n = strlen(path) + 32;
+    char *part = malloc(n);
+    FILE *out = NULL;
+    int code = ENOMEM;
 
-    if (out) {
-        written = um_replay_html(replay, out) == UM_OK;
-        written = fclose(out) == 0 && written;
-        if (written)
-            return UM_EXIT_OK;
+    if (part) {
+        snprintf(part, n, beside ? "%s.%ld.part" : "%s", path, (long)getpid());
+        errno = 0;
+        out = fopen(part, "w");
+        written = out && um_replay_html(replay, out) == UM_OK;
+        if (out)
+            written = fclose(out) == 0 && written;
+        written = written && (!beside || rename(part, path) == 0);
+        code = errno;
+        if (!written && out && beside)
+            unlink(part);
     }
-    snprintf(error, ERROR_BYTES, "%s: %s", path, strerror(errno));
+    free(part);
+    if (written)
+        return UM_EXIT_OK;
+    snprintf(error, ERROR_BYTES, "%s: %s", path, strerror(code));
     return UM_EXIT_FAILED;
 }
 

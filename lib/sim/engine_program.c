@@ -313,6 +313,34 @@ static void on_sync(um_engine_t *engine, thread_t *thread)
              engine->n_ops, false);
 }
 
+/* A trace may give a call more bytes than its region has: beyond it nothing can ever be brought. */
+static uint64_t inside(const um_sim_region_t *region, uint64_t addr, uint64_t bytes)
+{
+    uint64_t left;
+
+    if (addr < region->addr || addr - region->addr >= region->bytes)
+        return 0;
+    left = region->bytes - (addr - region->addr);
+    return bytes < left ? bytes : left;
+}
+
+/* What a copy or set touches of a managed region. */
+static void transfer_touch(um_engine_t *engine, um_op_t *op, uint32_t region, uint64_t addr,
+                           uint64_t bytes, um_access_kind_t kind)
+{
+    const um_sim_region_t *r = um_engine_region(engine, region);
+
+    bytes = r ? inside(r, addr, bytes) : 0;
+    if (!bytes)
+        return;
+    op->own_touch[op->n_touches] = (um_touch_t){.addr = addr,
+                                                .bytes = bytes,
+                                                .region = region,
+                                                .kind = (uint8_t)kind,
+                                                .beside = op->n_touches > 0};
+    op->n_touches++;
+}
+
 static void on_transfer(um_engine_t *engine, thread_t *thread)
 {
     const um_event_t *event = thread->step->event;
@@ -334,22 +362,12 @@ static void on_transfer(um_engine_t *engine, thread_t *thread)
         return;
     }
     op.touches = op.own_touch;
-    if (!is_copy && um_engine_region(engine, set->region))
-        op.own_touch[op.n_touches++] = (um_touch_t){.addr = set->addr,
-                                                    .bytes = set->bytes,
-                                                    .region = set->region,
-                                                    .kind = UM_ACCESS_WRITE};
-    if (is_copy && um_engine_region(engine, copy->src_region))
-        op.own_touch[op.n_touches++] = (um_touch_t){.addr = copy->src_addr,
-                                                    .bytes = copy->bytes,
-                                                    .region = copy->src_region,
-                                                    .kind = UM_ACCESS_READ};
-    if (is_copy && um_engine_region(engine, copy->dst_region))
-        op.own_touch[op.n_touches++] = (um_touch_t){.addr = copy->dst_addr,
-                                                    .bytes = copy->bytes,
-                                                    .region = copy->dst_region,
-                                                    .kind = UM_ACCESS_WRITE,
-                                                    .beside = op.n_touches > 0};
+    if (is_copy) {
+        transfer_touch(engine, &op, copy->src_region, copy->src_addr, copy->bytes, UM_ACCESS_READ);
+        transfer_touch(engine, &op, copy->dst_region, copy->dst_addr, copy->bytes, UM_ACCESS_WRITE);
+    } else {
+        transfer_touch(engine, &op, set->region, set->addr, set->bytes, UM_ACCESS_WRITE);
+    }
     number = um_stream_push(engine, stream, &op);
     if (is_copy && !(flags & UM_TRANSFER_ASYNC))
         wait_for(engine, thread, device, stream, number + 1, false);
@@ -379,6 +397,7 @@ static void on_hint(um_engine_t *engine, thread_t *thread)
         finish(engine, thread, engine->now_ns, engine->now_ns);
         return;
     }
+    op.hint.bytes = inside(um_engine_region(engine, hint->region), hint->addr, hint->bytes);
     engine->result.hints++;
     say(engine, event);
     if (hint->kind != UM_HINT_PREFETCH) {

@@ -2,12 +2,16 @@
 #include "machine.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SCHEMA      "umrt.machine/1"
 #define MAX_NAMES   64
@@ -221,17 +225,42 @@ static um_status_t read_figures(const json_t *figures, const char *path, um_mach
     return UM_OK;
 }
 
+/* NULL with a line in error. O_NONBLOCK: a pipe's writer is not waited for. */
+static FILE *open_regular(const char *path, char *error, size_t error_bytes)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    struct stat st;
+    FILE *file = NULL;
+
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        snprintf(error, error_bytes, "%s: not a regular file", path);
+        close(fd);
+        return NULL;
+    }
+    if (fd >= 0 && !(file = fdopen(fd, "r")))
+        close(fd);
+    if (!file)
+        snprintf(error, error_bytes, "%s: %s", path, strerror(errno));
+    return file;
+}
+
 static um_status_t load_file(const char *path, um_machine_t *out, char *error, size_t error_bytes)
 {
     json_error_t where;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+    json_t *root;
     um_machine_t machine = {0};
     const char *schema, *name, *gpu;
     um_status_t status;
+    FILE *file;
 
+    file = open_regular(path, error, error_bytes);
+    if (!file)
+        return UM_ERR_IO;
+    root = json_loadf(file, JSON_REJECT_DUPLICATES, &where);
+    fclose(file);
     if (!root) {
         snprintf(error, error_bytes, "%s: line %d: %s", path, where.line, where.text);
-        return where.line < 0 ? UM_ERR_IO : UM_ERR_FORMAT;
+        return UM_ERR_FORMAT;
     }
     schema = json_string_value(json_object_get(root, "schema"));
     name = json_string_value(json_object_get(root, "name"));

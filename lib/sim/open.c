@@ -49,8 +49,16 @@ static shadow_t *shadow_of(loop_t *loop, uint64_t addr)
     return NULL;
 }
 
-static bool page_get(const shadow_t *shadow, uint64_t page)
+/* Pages count from the one that the region begins in, wherever in it. */
+static uint64_t page_of(const shadow_t *shadow, uint64_t addr)
 {
+    return addr / UM_PAGE_BYTES - shadow->addr / UM_PAGE_BYTES;
+}
+
+static bool page_get(const shadow_t *shadow, uint64_t addr)
+{
+    uint64_t page = page_of(shadow, addr);
+
     return shadow->page[page / 8] >> page % 8 & 1;
 }
 
@@ -61,9 +69,10 @@ static void shadow_set(loop_t *loop, uint64_t addr, uint64_t bytes, bool present
 
     if (!shadow || !bytes)
         return;
-    first = (addr - shadow->addr) / UM_PAGE_BYTES;
-    end = addr - shadow->addr + bytes;
-    end = ((end < shadow->bytes ? end : shadow->bytes) + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES;
+    if (bytes > shadow->bytes - (addr - shadow->addr))
+        bytes = shadow->bytes - (addr - shadow->addr);
+    first = page_of(shadow, addr);
+    end = page_of(shadow, addr + bytes - 1) + 1;
     for (uint64_t p = first; p < end; p++) {
         if (present)
             shadow->page[p / 8] |= (uint8_t)(1u << p % 8);
@@ -115,7 +124,7 @@ static um_status_t present(void *ctx, uint64_t addr, uint64_t bytes, um_extent_t
         end = shadow->addr + shadow->bytes;
     for (uint64_t at = addr / UM_PAGE_BYTES * UM_PAGE_BYTES; shadow && at < end;
          at += UM_PAGE_BYTES) {
-        if (!page_get(shadow, (at - shadow->addr) / UM_PAGE_BYTES))
+        if (!page_get(shadow, at))
             continue;
         *present_bytes += UM_PAGE_BYTES;
         if (*n && (out[*n - 1].addr + out[*n - 1].bytes == at || *n == max))
@@ -130,7 +139,7 @@ static bool page_present(void *ctx, uint64_t addr)
 {
     const shadow_t *shadow = shadow_of(ctx, addr);
 
-    return shadow && page_get(shadow, (addr - shadow->addr) / UM_PAGE_BYTES);
+    return shadow && page_get(shadow, addr);
 }
 
 static uint64_t now_ns(void *ctx)

@@ -13,7 +13,8 @@
 #define CHUNK_BYTES  ((size_t)256 << 10)
 #define GPUS_MAX     8
 #define NOT_FREED    UINT64_MAX
-#define REGIONS_BACK 4096 /* looked at for a record that names none */
+#define REGION_MAX   ((uint32_t)1 << 24) /* tables go by the number: 128 MiB of pointers */
+#define REGIONS_BACK 4096                /* looked at for a record that names none */
 
 /* Copies of events and of what they point to live in chunks, which never move. */
 typedef struct chunk {
@@ -209,6 +210,11 @@ static region_t *find(const um_workload_builder_t *builder, uint32_t id)
     return found ? &builder->regions[found->value] : NULL;
 }
 
+static uint64_t end_of(const region_t *r) /* of its last page */
+{
+    return (r->addr + r->bytes + UM_PAGE_BYTES - 1) & ~(uint64_t)(UM_PAGE_BYTES - 1);
+}
+
 /* The first live one that ends behind addr. */
 static size_t live_behind(const um_workload_builder_t *builder, uint64_t addr)
 {
@@ -250,8 +256,13 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
     if (!a->region || find(builder, a->region))
         return CONTRADICTION(builder, event, "region %" PRIu32 " %s", a->region,
                              a->region ? "was there before" : "is no number of a region");
+    if (a->region > REGION_MAX)
+        return um_workload_builder_refuse(builder, event,
+                                          "region %" PRIu32 ": numbers go up to %" PRIu32
+                                          ", one an allocation",
+                                          a->region, REGION_MAX);
     if (managed) {
-        if (!a->addr || !a->bytes || a->addr + a->bytes < a->addr)
+        if (!a->addr || !a->bytes || a->addr + a->bytes < a->addr || end_of(&r) < a->addr)
             return CONTRADICTION(builder, event,
                                  "region %" PRIu32 " cannot be: %" PRIu64 " bytes at %#" PRIx64,
                                  a->region, a->bytes, a->addr);
@@ -325,11 +336,6 @@ static um_status_t launch(um_workload_builder_t *builder, const um_event_t *even
     if (l->device >= 0 && (uint32_t)l->device + 1 > w->n_gpus)
         w->n_gpus = (uint32_t)l->device + 1;
     return UM_ERR_BUSY;
-}
-
-static uint64_t end_of(const region_t *r) /* of its last page */
-{
-    return (r->addr + r->bytes + UM_PAGE_BYTES - 1) & ~(uint64_t)(UM_PAGE_BYTES - 1);
 }
 
 static bool there(const region_t *r, size_t step, uint64_t addr, uint64_t end)

@@ -255,8 +255,11 @@ static size_t phase(um_workload_loader_t *loader, const um_event_t *event)
     if (loader->phase == NO_STEP) {
         loader->phase = um_workload_builder_steps(loader->builder);
         loader->phase_ns = UINT64_MAX;
-        if (um_workload_builder_step(loader->builder, NULL, 0, 0) != UM_OK)
+        if (um_workload_builder_step(loader->builder, NULL, 0, 0) != UM_OK) {
+            loader->phase =
+                NO_STEP; /* the next access is not to write to a step that is not there */
             return NO_STEP;
+        }
     }
     um_workload_builder_at(loader->builder, loader->phase)->cpu_ns += worked;
     return loader->phase;

@@ -1,7 +1,8 @@
 /*
  * impossible KIND FILE - writes a trace that no program can have left: no-launches, free-twice,
- * dead-argument, overlap. For replay_bad_input.sh. And one that can be, `tuned`, whose header has
- * parameters of the driver, one of them nonsense. For replay.sh.
+ * dead-argument, zeroth-region, overlap. For replay_bad_input.sh. And two that can be: `unaligned`,
+ * whose regions begin inside a page, and `tuned`, whose header has parameters of the driver, one of them
+ * nonsense. For replay.sh.
  */
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +62,7 @@ int main(int argc, char **argv)
         fputs("usage: impossible KIND FILE\n", stderr);
         return 2;
     }
-    allocate(1, ADDR);
+    allocate(strcmp(argv[1], "zeroth-region") == 0 ? 0 : 1, ADDR);
     if (is_tuned)
         launch(1);
     else if (strcmp(argv[1], "free-twice") == 0) {
@@ -71,6 +72,18 @@ int main(int argc, char **argv)
     } else if (strcmp(argv[1], "dead-argument") == 0) {
         release(1);
         launch(1);
+    } else if (strcmp(argv[1], "zeroth-region") == 0) { /* refused before there is any step */
+        for (int i = 0; i < 2; i++)
+            put((um_event_t){.type = UM_EV_ACCESS,
+                             .u.access = {.addr = ADDR,
+                                          .bytes = 4096,
+                                          .device = UM_DEVICE_HOST,
+                                          .kind = UM_ACCESS_READ}});
+    } else if (strcmp(argv[1], "unaligned") == 0) {
+        allocate(2, ADDR + SIZE + 8);
+        allocate(3, ADDR + 2 * SIZE + 16);
+        launch(2);
+        launch(3);
     } else if (strcmp(argv[1], "overlap") == 0) {
         allocate(2, ADDR + SIZE / 2);
         launch(2);

@@ -52,16 +52,21 @@ for file in empty foreign directory fifo missing /dev/null cut-in-header.umt ran
         ok "$file $mode" refuses "${file##*/}" $mode "$file"
     done
 done
+ok "a pipe as a machine" refuses "\./fifo: not a regular file" -m ./fifo good.umt
+ok "a directory as a machine" refuses "\./directory: not a regular file" -m ./directory good.umt
+ok "no machine" refuses "missing.json: No such file" -m missing.json good.umt
 for log in "$UM_SRCDIR"/tests/data/import/*.log; do break; done
 if [ -f "$log" ]; then
     ok "a profiler's log, with what to do" refuses "umrt import" "$log"
 else
     skip "a profiler's log" "there is none in this tree"
 fi
-for kind in no-launches free-twice dead-argument overlap; do
+for kind in no-launches free-twice dead-argument zeroth-region overlap; do
     "$bin/impossible" $kind $kind.umt
     ok "what cannot have been: $kind" refuses "$kind\.umt: .*" $kind.umt
 done
+"$bin/impossible" unaligned unaligned.umt
+ok "regions that begin inside a page, with --open" gives 0 timeout 60 "$umrt" replay --open unaligned.umt
 ok "no launches, with --open" refuses "no-launches\.umt: has no launches" --open no-launches.umt
 size=$(stat -c %s good.umt)
 head -c $((size - 1)) good.umt >cut.umt

@@ -107,6 +107,40 @@ Test(engine, a_kernel_on_what_the_cpu_wrote_moves_all_of_it_once)
     cr_assert_eq(result.touches, 3 * 64 * MIB / UM_PAGE_BYTES);
 }
 
+Test(engine, calls_on_more_bytes_than_the_region_has_end_with_it)
+{
+    static const char *const policies[] = {"none", "driver", "app", "oracle", "umrt"};
+    uint32_t region = written(4 * MIB);
+    uint64_t addr = p.addr[region];
+
+    program_event(&p, UM_EV_SET)->u.set = (um_ev_set_t){.addr = addr + MIB,
+                                                        .bytes = UINT64_C(1) << 60,
+                                                        .memory = UM_MEMORY_MANAGED,
+                                                        .region = region};
+    program_event(&p, UM_EV_COPY)->u.copy = (um_ev_copy_t){.dst_addr = addr + 4 * MIB,
+                                                           .src_addr = addr,
+                                                           .bytes = UINT64_C(1) << 40,
+                                                           .dst_memory = UM_MEMORY_MANAGED,
+                                                           .src_memory = UM_MEMORY_MANAGED,
+                                                           .dst_region = region,
+                                                           .src_region = region};
+    program_event(&p, UM_EV_HINT)->u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFETCH,
+                                                           .result = UM_HINT_APPLIED,
+                                                           .addr = addr,
+                                                           .bytes = UINT64_C(1) << 62,
+                                                           .region = region,
+                                                           .who = "app",
+                                                           .why = ""};
+    program_launch(&p, MS, 0, 0, region, UM_ACCESS_WRITE);
+    program_sync(&p, UM_SYNC_DEVICE, 0);
+    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+        um_sim_result_t result = run(policies[i]);
+
+        cr_assert_geq(result.bytes_to_device, 4 * MIB - UM_PAGE_BYTES, "%s", policies[i]);
+        cr_assert_leq(result.bytes_to_device, 8 * MIB, "%s", policies[i]);
+    }
+}
+
 Test(engine, a_prefetch_of_the_programs_own_is_carried_out_under_app_alone)
 {
     uint32_t region = written(256 * MIB);

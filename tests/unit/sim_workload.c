@@ -164,6 +164,30 @@ Test(workload, refuses_regions_over_each_other)
     refused(&m, "region 4 lies over region 3");
 }
 
+Test(workload, refuses_numbers_of_regions_that_no_table_holds)
+{
+    const uint32_t ids[] = {UINT32_MAX, UINT32_C(1) << 31, (UINT32_C(1) << 24) + 1};
+
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        made_t m = begin();
+
+        cr_expect_eq(region(&m, ids[i], BASE, 4096), UM_ERR_INVALID);
+        refused(&m, "numbers go up to 16777216");
+    }
+}
+
+Test(workload, refuses_a_region_whose_last_page_ends_the_address_space)
+{
+    const uint64_t bytes[] = {1, 4095};
+
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
+        made_t m = begin();
+
+        cr_expect_eq(region(&m, 1, UINT64_MAX - 4095, bytes[i]), UM_ERR_INVALID);
+        refused(&m, "cannot be");
+    }
+}
+
 Test(workload, refuses_accesses_outside_live_regions)
 {
     made_t m = begin();
