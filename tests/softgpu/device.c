@@ -272,6 +272,8 @@ CUresult sg_primary_flags(CUdevice device, unsigned flags)
 
 CUresult sg_ctx_push(CUcontext context)
 {
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!sg_is(context, SG_CONTEXT))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!context->alive)
@@ -320,6 +322,8 @@ CUresult sg_ctx_create_v4(CUcontext *out, CUctxCreateParams *params, unsigned fl
 
 CUresult sg_ctx_destroy(CUcontext context)
 {
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!sg_is(context, SG_CONTEXT) || context->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!context->alive)

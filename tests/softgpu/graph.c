@@ -468,8 +468,7 @@ CUresult sg_graph_child(CUgraphNode node, CUgraph *out)
 
 CUresult sg_graph_instantiate_flags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
-    (void)flags;
-    if (!sg_is(graph, SG_GRAPH) || !out)
+    if (!sg_is(graph, SG_GRAPH) || !out || flags > 15) /* four flags there are */
         return CUDA_ERROR_INVALID_VALUE;
     exec_t *exec = calloc(1, sizeof(*exec));
     exec->magic = SG_EXEC;

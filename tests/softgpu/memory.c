@@ -284,7 +284,7 @@ CUresult sg_mem_free(CUdeviceptr addr)
 CUresult sg_mem_free_host(void *addr)
 {
     sg_context_wait(sg_context());
-    return sg_memory_free((uintptr_t)addr, 1u << SG_PINNED);
+    return addr == NULL ? CUDA_SUCCESS : sg_memory_free((uintptr_t)addr, 1u << SG_PINNED);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------- */
@@ -343,6 +343,8 @@ CUresult sg_mem_free_async(CUdeviceptr addr, CUstream handle)
 
     if (result != CUDA_SUCCESS)
         return result;
+    if (addr == 0)
+        return CUDA_SUCCESS;
     if (!sg_memory_find(addr, &memory) || memory.addr != addr)
         return CUDA_ERROR_INVALID_VALUE;
     return sg_enqueue(stream, &op);
@@ -597,6 +599,8 @@ CUresult sg_pointer_attributes(unsigned n, CUpointer_attribute *attributes, void
     sg_memory_t memory;
     bool known = sg_memory_find(addr, &memory);
 
+    if (n == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < n; i++) {
         bool wide = attributes[i] <= CU_POINTER_ATTRIBUTE_HOST_POINTER &&
                     attributes[i] != CU_POINTER_ATTRIBUTE_MEMORY_TYPE;

@@ -452,6 +452,8 @@ CUresult sg_kernel_name(const char **name, CUkernel kernel)
 
 CUresult sg_func_attribute(int *value, CUfunction_attribute attribute, CUfunction f)
 {
+    if ((unsigned)attribute >= CU_FUNC_ATTRIBUTE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
     *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
     return sg_is(f, SG_FUNCTION) || sg_is(f, SG_KERNEL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
