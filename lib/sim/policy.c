@@ -20,7 +20,7 @@ const um_policy_t um_policies[] = {
      .advisors = "deepum",
      .table = um_baseline_table},
     {.name = "oracle",
-     .doc = "hints from perfect knowledge of what comes",
+     .doc = "prefetches from perfect knowledge of what comes; gives no advice, and is no bound",
      .tree_prefetch = true,
      .oracle = true},
 #define UM_ADVISOR(advisor, text)                                                                  \
