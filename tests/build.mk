@@ -48,6 +48,6 @@ UM_TIDY_FILES = $(filter %.c,$(libumcore_la_SOURCES) $(libumtool_la_SOURCES) $(u
 check-tidy:
 	printf '$(srcdir)/%s\n' $(UM_TIDY_FILES) | xargs -n 1 -P 2 sh -c \
 	    'clang-tidy --quiet --warnings-as-errors="*" "$$1" -- -std=gnu11 $(UM_TIDY_FLAGS)' tidy
-UM_TIDY_FLAGS = $(DEFS) -I. $(umrt_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
+UM_TIDY_FLAGS = $(DEFS) -I. $(umrt_CPPFLAGS) $(libumtool_la_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
 
 .PHONY: check-unit check-threads check-gpu bench fuzz format check-format check-tidy

@@ -293,8 +293,7 @@ static um_status_t read_all(loader_t *loader, const json_t *root, um_backtest_t 
         status = read_run(loader, json_array_get(runs, i), &backtest->runs[i]);
         free(loader->program.setup.jobs);
         free(loader->program.body.jobs);
-        memset(&loader->program.setup, 0, sizeof loader->program.setup);
-        memset(&loader->program.body, 0, sizeof loader->program.body);
+        loader->program.setup = loader->program.body = (um_job_list_t){0};
         if (status != UM_OK)
             return status;
     }

@@ -89,7 +89,7 @@ static double cpu_ns(const um_machine_t *machine, um_cost_kind_t kind, const um_
                      uint32_t transfers)
 {
     double fault = kind == UM_COST_FAULT;
-    double collapsed = (double)(work->collapsed_bytes / UM_PAGE_BYTES);
+    double collapsed = (double)work->collapsed_bytes / UM_PAGE_BYTES;
     /* What a page's collapse costs includes the fault that asked for it. */
     double cpu_faults = work->cpu_faults > collapsed ? work->cpu_faults - collapsed : 0;
 

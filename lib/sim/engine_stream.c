@@ -130,7 +130,8 @@ static bool pushes_itself_out(const um_engine_t *engine, const um_uvm_work_t *su
 static void serve(um_engine_t *engine, um_stream_t *stream, const um_piece_t *piece)
 {
     const um_machine_t *machine = engine->machine;
-    uint32_t most = engine->params.uvm_perf_fault_batch_count, rounds = 0, full;
+    uint32_t count = engine->params.uvm_perf_fault_batch_count, most = count ? count : 1;
+    uint32_t rounds = 0, full;
     um_uvm_work_t sum = {0};
     uint64_t window = 0, fixed, end;
 

@@ -270,7 +270,7 @@ void um_gen_end(um_gen_t *gen)
     for (size_t i = 0; i < gen->n_accesses; i++) {
         event = (um_event_t){.type = UM_EV_ACCESS};
         event.u.access = gen->accesses[i];
-        put(gen, &event, start_ns + duration_ns / steps * gen->steps[i], 0);
+        put(gen, &event, start_ns + duration_ns / (steps ? steps : 1) * gen->steps[i], 0);
     }
     *busy_ns = *slot = start_ns + duration_ns;
 }

@@ -338,7 +338,7 @@ static uint64_t extend(um_oracle_t *oracle, uint32_t use, uint64_t bytes, uint64
     for (uint32_t u = use + 1, n = 1; u < oracle->n_uses && u - use < SEEN_AHEAD && n < OP_BLOCKS;
          u++) {
         const use_t *next = &oracle->use[u];
-        uint64_t more;
+        uint64_t more = 0;
 
         if (next->block != last->block + 1)
             continue;

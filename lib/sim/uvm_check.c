@@ -142,6 +142,7 @@ static bool check_lists(um_check_t *check, uint32_t p)
            fail(check, "GPU %u: more resident than allocated", p - 1);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written through the struct */
 bool um_uvm_check(const um_uvm_t *uvm, char *error, size_t error_bytes)
 {
     um_check_t check = {.uvm = uvm, .error = error, .error_bytes = error_bytes};

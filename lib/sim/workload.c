@@ -267,7 +267,8 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
                                  "region %" PRIu32 " cannot be: %" PRIu64 " bytes at %#" PRIx64,
                                  a->region, a->bytes, a->addr);
         at = live_behind(builder, a->addr);
-        if (at < builder->n_live && builder->regions[builder->live[at]].addr < a->addr + a->bytes)
+        if (at < builder->n_live && builder->live && builder->regions &&
+            builder->regions[builder->live[at]].addr < a->addr + a->bytes)
             return CONTRADICTION(builder, event,
                                  "region %" PRIu32 " lies over region %" PRIu32
                                  ", which is still alive",
@@ -347,7 +348,7 @@ static bool there(const region_t *r, size_t step, uint64_t addr, uint64_t end)
 static const region_t *region_at(const um_workload_builder_t *builder, size_t step, uint64_t addr,
                                  uint64_t end)
 {
-    size_t at = live_behind(builder, addr), n = builder->n_regions;
+    size_t at = live_behind(builder, addr), n = builder->regions ? builder->n_regions : 0;
 
     if (at < builder->n_live && there(&builder->regions[builder->live[at]], step, addr, end))
         return &builder->regions[builder->live[at]];
