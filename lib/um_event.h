@@ -91,7 +91,8 @@ typedef enum um_event_type {
     UM_EV_MARK = 23,        /* NVTX range or um_phase_*: named time of the program */
     UM_EV_RESIDENCY = 24,   /* what the CPU page tables said about a range */
     UM_EV_ACCESS = 25, /* a true access: simulator and deep recording only, never for advisors */
-    UM_EV_TYPE_COUNT = 26
+    UM_EV_MODULE = 26, /* the program or a library was loaded: what makes places of PCs */
+    UM_EV_TYPE_COUNT = 27
 } um_event_type_t;
 
 /* Lower-case name of a type ("gpu_fault"), "unknown" outside the range; static. */
@@ -182,8 +183,29 @@ typedef struct um_ev_context {
 /* CALL_SITE: sent once, before the first event that names the id. */
 typedef struct um_ev_call_site {
     uint64_t call_site; /* hash of the frames, stable from run to run of one build */
-    const char *frames; /* innermost first, "module+0xoffset" separated by ';' */
+    /*
+     * Innermost first, separated by ';': "module+0xoffset", where module is a MODULE's name and offset
+     * an address of its file (as nm and addr2line count), inside the calling instruction; or
+     * "file.py:12(function)" for a frame of a Python program. Importers: "function (file:line)".
+     */
+    const char *frames;
 } um_ev_call_site_t;
+
+/*
+ * MODULE: the program, or a library, is in memory; sent before the first CALL_SITE or CPU_FAULT that
+ * needs it. What was at its addresses before is gone.
+ */
+typedef struct um_ev_module {
+    uint64_t addr;  /* of its first loaded byte */
+    uint64_t bytes; /* to its last one */
+    uint64_t
+        load_bias; /* address in memory minus address in the file; 0: not position-independent */
+    uint64_t file_bytes;  /* of the file, 0 = not known */
+    uint64_t modified_ns; /* of the file, since 1970, 0 = not known */
+    const char *name;     /* last component of the path; never twice for two files in a trace */
+    const char *path;     /* as the loader knows it, absolute; "" = not known */
+    const char *build_id; /* hexadecimal, "" = it has none */
+} um_ev_module_t;
 
 typedef struct um_ev_region_alloc {
     uint32_t region; /* id, 1 and up, never used twice in a trace, in order of allocation */
@@ -258,6 +280,7 @@ typedef struct um_ev_launch {
     uint32_t shared_bytes; /* dynamic */
     uint32_t flags;        /* um_launch_flag_t bits */
     uint64_t graph;        /* executable graph handle for GRAPH, else 0 */
+    uint64_t call_site;    /* 0 unless launch sites were asked for */
     uint32_t n_args;
     const um_arg_t *args; /* pointers into known regions, in parameter order */
 } um_ev_launch_t;
@@ -515,6 +538,7 @@ typedef struct um_event {
         um_ev_loss_t loss;
         um_ev_context_t context;
         um_ev_call_site_t call_site;
+        um_ev_module_t module;
         um_ev_region_alloc_t region_alloc;
         um_ev_region_free_t region_free;
         um_ev_region_label_t region_label;

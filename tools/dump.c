@@ -52,7 +52,8 @@ static const struct {
 
 static const char *const hexadecimal[] = {"addr",       "host_addr", "dst_addr",  "src_addr",
                                           "pc",         "stream",    "call_site", "module_hash",
-                                          "processors", "graph",     "flags",     "attributes"};
+                                          "processors", "graph",     "flags",     "attributes",
+                                          "load_bias"};
 static const char *const devices[] = {"device", "src", "dst"};
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 

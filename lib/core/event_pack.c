@@ -20,6 +20,7 @@ static const um_pack_shape_t um_pack_shape[UM_EV_TYPE_COUNT] = {
     [UM_EV_OPTION] = {.string = {UM_AT(option.name), UM_AT(option.value), UM_AT(option.source)}},
     [UM_EV_LOSS] = {.string = {UM_AT(loss.reason)}},
     [UM_EV_CALL_SITE] = {.string = {UM_AT(call_site.frames)}},
+    [UM_EV_MODULE] = {.string = {UM_AT(module.name), UM_AT(module.path), UM_AT(module.build_id)}},
     [UM_EV_REGION_LABEL] = {.string = {UM_AT(region_label.label)}},
     [UM_EV_KERNEL] = {.string = {UM_AT(kernel.name)},
                       .array = UM_AT(kernel.params),

@@ -330,6 +330,7 @@ static bool in_span(const um_event_t *event)
     case UM_EV_DEVICE:
     case UM_EV_OPTION:
     case UM_EV_CALL_SITE:
+    case UM_EV_MODULE:
     case UM_EV_KERNEL:
     case UM_EV_LOSS:
         return false;

@@ -72,6 +72,7 @@ static const um_field_t launch[] = {D(launch, correlation),
                                     U(launch, shared_bytes),
                                     U(launch, flags),
                                     U(launch, graph),
+                                    U(launch, call_site),
                                     ARRAY(launch, n_args, args, 4),
                                     ELEMENT(um_arg_t, slot, UM_FIELD_UINT),
                                     ELEMENT(um_arg_t, offset_bytes, UM_FIELD_UINT),
@@ -132,6 +133,11 @@ static const um_field_t residency[] = {U(residency, bytes), C(residency, addr),
 static const um_field_t access_[] = {U(access, bytes), C(access, addr),        I(access, device),
                                      U(access, kind),  D(access, correlation), U(access, region)};
 
+static const um_field_t module[] = {U(module, bytes),       D(module, addr),
+                                    D(module, load_bias),   U(module, file_bytes),
+                                    U(module, modified_ns), S(module, name),
+                                    S(module, path),        S(module, build_id)};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define TYPE(id, t, list, has_pointers)                                                            \
     [id] = {#t, list, COUNT(list), has_pointers, sizeof(um_ev_##t##_t)}
@@ -162,4 +168,5 @@ const um_schema_t um_schema_table[UM_EV_TYPE_COUNT] = {
     TYPE(UM_EV_MARK, mark, mark, true),
     TYPE(UM_EV_RESIDENCY, residency, residency, false),
     TYPE(UM_EV_ACCESS, access, access_, false),
+    TYPE(UM_EV_MODULE, module, module, true),
 };
