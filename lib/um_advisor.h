@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define UM_ADVISOR_ABI 2u
+#define UM_ADVISOR_ABI 3u
 
 /* Where the bytes of an extent are, as far as umrt knows. */
 typedef enum um_where {
@@ -98,6 +98,18 @@ uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot);
  * about the first stretch of an argument, the others are skipped. */
 size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
                        um_extent_t *out, size_t max);
+/* Of a managed region, 0 where it is gone: um_region_role. */
+uint64_t um_view_role(const um_view_t *view, uint32_t region);
+
+/* What the launch's kernel is expected to touch of the argument that the stretch is of, learned from
+ * what it touched before or in other runs. */
+typedef struct um_footprint {
+    uint64_t first_bytes, end_bytes; /* from the argument's lowest pointer on */
+    uint32_t density_percent;        /* of the bytes between, as the driver would move them */
+    uint32_t launches;               /* seen; 0 = nothing is known, the other fields are 0 */
+    bool backwards;                  /* it goes from the end to the start */
+} um_footprint_t;
+um_footprint_t um_view_footprint(const um_view_t *view);
 /* Bytes that may still be put on the device: free memory less headroom and what is under way. 0 for
  * devices other than the launch's. */
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device);
@@ -127,6 +139,9 @@ typedef struct um_advisor_ops {
     /* The CPU enters a wait: asked once. May be NULL. Nothing is known yet of what it will touch;
      * um_view_extents answers without looking. */
     void (*decide_sync)(const void *state, const um_view_t *view, um_hints_t *hints);
+    /* May be NULL. Tells, as LEARNED events (`who` is filled in by the caller), all that it knows and that
+     * would hold in another run. In that run they come to observe before the first launch. */
+    void (*learned)(const void *state, um_event_fn emit, void *ctx);
     bool always; /* asked also about arguments that are known to be on the device already */
     /* For baselines without any sense of residency: as always, and what they propose is carried out
      * whatever is known about it. */

@@ -90,9 +90,10 @@ typedef enum um_event_type {
     UM_EV_HINT = 22,        /* a prefetch or advice: who, why, what became of it */
     UM_EV_MARK = 23,        /* NVTX range or um_phase_*: named time of the program */
     UM_EV_RESIDENCY = 24,   /* what the CPU page tables said about a range */
-    UM_EV_ACCESS = 25, /* a true access: simulator and deep recording only, never for advisors */
-    UM_EV_MODULE = 26, /* the program or a library was loaded: what makes places of PCs */
-    UM_EV_TYPE_COUNT = 27
+    UM_EV_ACCESS = 25,  /* a true access: simulator and deep recording only, never for advisors */
+    UM_EV_MODULE = 26,  /* the program or a library was loaded: what makes places of PCs */
+    UM_EV_LEARNED = 27, /* something that holds from run to run: what a profile is made of */
+    UM_EV_TYPE_COUNT = 28
 } um_event_type_t;
 
 /* Lower-case name of a type ("gpu_fault"), "unknown" outside the range; static. */
@@ -219,6 +220,15 @@ typedef struct um_ev_region_alloc {
     uint64_t call_site;
     uint64_t stream; /* stream-ordered allocations: the stream handle; else 0 */
 } um_ev_region_alloc_t;
+
+/* What stands for a region in another run, and for what is allocated in its place: where it is allocated
+ * and how large. Never 0; regions of one role are taken to be used alike. */
+static inline uint64_t um_region_role(const um_ev_region_alloc_t *alloc)
+{
+    uint64_t x = (alloc->call_site ^ (alloc->bytes + 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
+
+    return (x ^ x >> 32) | 1;
+}
 
 typedef struct um_ev_region_free {
     uint32_t region;
@@ -526,6 +536,27 @@ typedef struct um_ev_access {
     uint32_t region;
 } um_ev_access_t;
 
+#define UM_SLOT_NONE      UINT32_MAX
+#define UM_LEARNED_VALUES 6
+
+/*
+ * LEARNED: a conclusion that would hold in another run of the program. Its identity is all but the
+ * values, count and age, and none of it is an address or an id of this run; what the values mean is the
+ * business of `who`.
+ */
+typedef struct um_ev_learned {
+    const char *who;      /* "footprint", "guard", or an advisor's name */
+    const char *what;     /* a word of who's own: "extent", "read" */
+    const char *kernel;   /* mangled name, "" = about no kernel */
+    uint64_t module_hash; /* of its cubin, 0 = not known */
+    uint64_t shape;       /* who's own: a bucket of the grid, the part of a region; else 0 */
+    uint64_t role;        /* of a region: um_region_role; 0 = about none */
+    uint32_t slot;        /* parameter index, UM_SLOT_NONE = about none */
+    uint32_t age;         /* runs since it was last seen to hold: 0 = in this run */
+    uint64_t count;       /* observations behind it */
+    uint64_t value[UM_LEARNED_VALUES];
+} um_ev_learned_t;
+
 /* One event. `type` says which member of the union holds. */
 typedef struct um_event {
     uint64_t time_ns;
@@ -558,6 +589,7 @@ typedef struct um_event {
         um_ev_mark_t mark;
         um_ev_residency_t residency;
         um_ev_access_t access;
+        um_ev_learned_t learned;
     } u;
 } um_event_t;
 

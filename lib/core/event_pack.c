@@ -30,6 +30,7 @@ static const um_pack_shape_t um_pack_shape[UM_EV_TYPE_COUNT] = {
                       .count = UM_AT(launch.n_args),
                       .element_bytes = sizeof(um_arg_t)},
     [UM_EV_HINT] = {.string = {UM_AT(hint.who), UM_AT(hint.why)}},
+    [UM_EV_LEARNED] = {.string = {UM_AT(learned.who), UM_AT(learned.what), UM_AT(learned.kernel)}},
     [UM_EV_MARK] = {.string = {UM_AT(mark.domain), UM_AT(mark.name)}},
 };
 #undef UM_AT

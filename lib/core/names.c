@@ -39,6 +39,7 @@ const char *um_event_type_name(um_event_type_t type)
         [UM_EV_RESIDENCY] = "residency",
         [UM_EV_ACCESS] = "access",
         [UM_EV_MODULE] = "module",
+        [UM_EV_LEARNED] = "learned",
     };
     return UM_NAME(name, type);
 }

@@ -31,6 +31,17 @@ bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint
     return um_residency_region(view->residency, region, addr, bytes);
 }
 
+uint64_t um_view_role(const um_view_t *view, uint32_t region)
+{
+    return um_residency_role(view->residency, region);
+}
+
+um_footprint_t um_view_footprint(const um_view_t *view)
+{
+    (void)view;
+    return (um_footprint_t){0};
+}
+
 uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot)
 {
     uint32_t kernel = view->launch ? view->launch->kernel : 0;

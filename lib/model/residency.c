@@ -34,6 +34,7 @@ typedef struct region {
     uint32_t id;
     uint32_t n_blocks;
     uint64_t addr, bytes;
+    uint64_t role;
     uint32_t interval, since; /* a whole look every interval-th time; times since */
     uint32_t unsynced;        /* launches since the last look of any kind */
     uint32_t hot[HOT_BLOCKS], n_hot, rotor;
@@ -160,6 +161,7 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
     region->id = alloc->region;
     region->addr = alloc->addr;
     region->bytes = alloc->bytes;
+    region->role = um_region_role(alloc);
     region->n_blocks = (uint32_t)n_blocks;
     region->interval = 1;
     for (uint32_t b = 0; b < region->n_blocks; b++) {
@@ -624,6 +626,13 @@ bool um_residency_region(const um_residency_t *residency, uint32_t id, uint64_t 
     *addr = region->addr;
     *bytes = region->bytes;
     return true;
+}
+
+uint64_t um_residency_role(const um_residency_t *residency, uint32_t id)
+{
+    const region_t *region = find(residency, id);
+
+    return region ? region->role : 0;
 }
 
 size_t um_residency_extents(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,

@@ -66,6 +66,9 @@ void um_residency_observe(um_residency_t *residency, const um_event_t *event);
 bool um_residency_region(const um_residency_t *residency, uint32_t region, uint64_t *addr,
                          uint64_t *bytes);
 
+/* Its um_region_role, 0 when there is none of that id. */
+uint64_t um_residency_role(const um_residency_t *residency, uint32_t region);
+
 /* A launch at now_ns uses [addr, addr+bytes) of the region on `device`: begin before the questions,
  * end after the last one. Between them um_residency_extents looks at the page tables as it must;
  * outside it answers from what it knows. useful = what was found led to a hint: looking that leads to

@@ -137,6 +137,11 @@ static const um_field_t module[] = {U(module, bytes),       D(module, addr),
                                     D(module, load_bias),   U(module, file_bytes),
                                     U(module, modified_ns), S(module, name),
                                     S(module, path),        S(module, build_id)};
+static const um_field_t learned[] = {
+    S(learned, who),      S(learned, what),     S(learned, kernel),   U(learned, module_hash),
+    U(learned, shape),    U(learned, role),     U(learned, slot),     U(learned, age),
+    U(learned, count),    U(learned, value[0]), U(learned, value[1]), U(learned, value[2]),
+    U(learned, value[3]), U(learned, value[4]), U(learned, value[5])};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define TYPE(id, t, list, has_pointers)                                                            \
@@ -169,4 +174,5 @@ const um_schema_t um_schema_table[UM_EV_TYPE_COUNT] = {
     TYPE(UM_EV_RESIDENCY, residency, residency, false),
     TYPE(UM_EV_ACCESS, access, access_, false),
     TYPE(UM_EV_MODULE, module, module, true),
+    TYPE(UM_EV_LEARNED, learned, learned, true),
 };
