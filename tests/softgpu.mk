@@ -4,22 +4,23 @@ um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/cubin.
 	tests/softgpu/rules.c tests/softgpu/stream.c
 um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c
 um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
-um_probes = tests/gpu/conformance.c tests/gpu/conformance_cupti.c tests/gpu/conformance.h
-um_soft_tests = conformance life
+um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
+um_probe_parts = callbacks code contexts graphs hints main memory records streams
+um_soft_tests = life
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) tests/softgpu/client.h tests/softgpu/softgpu.h tests/softgpu/hooks.h \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
-	tests/softgpu/conformance.txt tests/gpu/check_conformance.sh \
+	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
 	$(um_soft_tests:%=tests/softgpu/%.c) $(um_probes) \
 	tests/gpu/conformance.awk tests/gpu/conformance.expected
 if UM_WITH_CUDA
 um_soft_libraries = tests/softgpu/lib64/libcuda.so.1 tests/softgpu/lib64/libcupti.so.13
-um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%) tests/softgpu/bin/reality
+um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%) tests/softgpu/bin/conformance
 check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
 	tests/softgpu/life.sh tests/softgpu/failures.sh tests/softgpu/absent.sh \
-	tests/softgpu/conformance.sh tests/softgpu/reality.sh
+	tests/softgpu/conformance.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
 	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread
 um_soft_library = $(MKDIR_P) tests/softgpu/lib64 && $(CC) $(um_soft_flags) -fPIC -shared \
@@ -47,7 +48,7 @@ $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%): tests/softgpu/bin/%: examples/drive
 $(um_soft_tests:%=tests/softgpu/bin/%): tests/softgpu/bin/%: tests/softgpu/%.c \
 		examples/driver_api/driver_api.h $(um_soft_libraries)
 	$(AM_V_GEN)$(um_soft_program) -o $@ $< -Wl,--as-needed $(um_soft_libraries) -ldl
-tests/softgpu/bin/reality: $(um_probes) tests/softgpu/lib64/libcuda.so.1
-	$(AM_V_GEN)$(um_soft_program) -o $@ $(srcdir)/tests/gpu/conformance.c \
-		$(srcdir)/tests/gpu/conformance_cupti.c tests/softgpu/lib64/libcuda.so.1 -ldl
+tests/softgpu/bin/conformance: $(um_probes) tests/gpu/conformance/conformance.h \
+		tests/gpu/conformance/cupti_calls.h tests/softgpu/lib64/libcuda.so.1
+	$(AM_V_GEN)$(um_soft_program) -o $@ $(um_probes:%=$(srcdir)/%) tests/softgpu/lib64/libcuda.so.1 -ldl
 endif

@@ -1,5 +1,5 @@
 # Compares two outputs of the conformance program: awk -f conformance.awk [-v differences=README.md] EXPECTED GOT
-# A line of EXPECTED whose value is "(varies)" is not compared. With a file of differences each row of
+# A line of EXPECTED whose value is "(varies)" or "(not measured)" is not compared. With a file of differences each row of
 # the table under its heading "## Differences" names, in its first column, lines that do differ ("<br>" between
 # them); to differ without being named, or to be named without differing, is an error.
 function split_line(line) {
@@ -35,13 +35,15 @@ FNR == NR {
     if (!(key in expected)) {
         if (!(key in known))
             complain("not expected: " key " = " value)
-    } else if (expected[key] == "(varies)") {
-        next
+    } else if (expected[key] == "(varies)" || expected[key] == "(not measured)") {
+        if (key in known)
+            complain("listed, and not compared: " key)
     } else if (expected[key] == value) {
         if (key in known)
             complain("listed, and no longer differs: " key)
     } else if (!(key in known)) {
         complain("differs: " key " = " value " | expected " expected[key])
+        row = row (row ? "<br>" : "") key
     }
 }
 END {
@@ -51,5 +53,7 @@ END {
     for (key in known)
         if (!(key in expected) && !(key in got))
             complain("listed, and there is no such line: " key)
+    if (row && differences != "")
+        print "what differs, as a row of " differences ":\n| " row " | REASON |"
     exit bad
 }

@@ -571,9 +571,9 @@ CUresult sg_graph_launch(CUgraphExec exec, CUstream handle)
         return result;
     if (!sg_is(exec, SG_EXEC))
         return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture) { /* a child node of the graph that is being made */
-        sg_op_t child = {.type = CU_GRAPH_NODE_TYPE_GRAPH, .u.graph = sg_graph_copy(exec->graph)};
-        return sg_enqueue(stream, &child);
+    if (stream->capture) {
+        stream->capture->invalid = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     sg_op_t op = {.type = SG_OP_LAUNCH, .u.launch = {exec}};
     return sg_enqueue(stream, &op);

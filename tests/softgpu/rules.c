@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 typedef struct rule {
     char pattern[64], by[64];
-    char action; /* f fail, h hang, s slow, m missing */
+    char action; /* f fail, h hang, s slow, m missing, c crash */
     long value;  /* error code, nanoseconds */
     unsigned long from, times;
     _Atomic unsigned long seen;
@@ -255,6 +256,8 @@ int sg_rule(const char *symbol, const void *caller)
             pause();
         if (r->action == 's')
             nanosleep(&(struct timespec){r->value / 1000000000, r->value % 1000000000}, NULL);
+        if (r->action == 'c')
+            raise(SIGSEGV);
         if (r->action == 'f')
             return (int)r->value;
     }

@@ -1,6 +1,6 @@
 /*
- * conformance.h - what the two halves of the conformance program share: how a line is printed, set-up, the
- * cap on managed memory.
+ * conformance.h - what the parts of the conformance program share: how a line is printed, how a probe that kills
+ * its process is survived, set-up, the cap on managed memory.
  *
  * A line is "SECTION: WHAT = VALUE". SECTION and WHAT name it and never change; VALUE is the same in every
  * run on one driver: no times, no addresses, no counts that vary.
@@ -17,17 +17,36 @@
 
 #include <cuda.h>
 
-#define MIB             ((size_t)1 << 20)
-#define MANAGED_LIMIT   (256 * MIB) /* live at any time: a real GPU is shared */
-#define SECTION_SECONDS 60
+#define MIB           ((size_t)1 << 20)
+#define MANAGED_LIMIT (256 * MIB) /* live at any time: a real GPU is shared */
 
 typedef struct section {
     const char *name;
     void (*run)(void);
 } section_t;
 
-extern const section_t um_conformance_cupti[]; /* ends with a NULL name */
-extern const char *um_conformance_section;     /* the one that runs */
+/* Each ends with a NULL name. */
+extern const section_t um_probes_contexts[], um_probes_memory[], um_probes_hints[],
+    um_probes_code[], um_probes_streams[], um_probes_graphs[], um_probes_callbacks[],
+    um_probes_records[];
+
+/* ---- what a section has come to ----------------------------------------------------------------------- */
+
+/*
+ * A section that dies in a probe is run again in a new process: there the probe is not made and has the
+ * signal for an answer, and lines already printed are not printed again. Shared by these processes.
+ */
+#define MOST_PROBES 256
+#define TWICE       1000
+typedef struct progress {
+    const char *section;
+    unsigned probes, lines; /* of this process so far */
+    unsigned said;          /* lines printed */
+    bool inside;            /* a probe */
+    int killed
+        [MOST_PROBES]; /* the signal that probe n ended with, TWICE more when it did so twice */
+} progress_t;
+extern progress_t *um_progress;
 
 static inline void say(const char *what, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -35,16 +54,35 @@ static inline void say(const char *what, const char *format, ...)
 {
     va_list arguments;
 
-    printf("%s: %s = ", um_conformance_section, what);
+    if (um_progress->lines++ < um_progress->said)
+        return;
+    printf("%s: %s = ", um_progress->section, what);
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
     printf("\n");
     fflush(stdout);
+    um_progress->said = um_progress->lines;
+}
+
+/* Goes on to the next probe: 0, or what it ended with before. */
+static inline int next_probe(void)
+{
+    um_progress->inside = true;
+    return um_progress->killed[um_progress->probes++ % MOST_PROBES];
 }
 
 /* The number of the error that a call gives. */
-#define PROBE(what, call) say(what, "%d", (int)(call))
+#define PROBE(what, call)                                                                          \
+    do {                                                                                           \
+        int killed_ = next_probe();                                                                \
+        int result_ = killed_ ? 0 : (int)(call);                                                   \
+        if (killed_)                                                                               \
+            say(what, "signal %d", killed_);                                                       \
+        else                                                                                       \
+            say(what, "%d", result_);                                                              \
+        um_progress->inside = false;                                                               \
+    } while (0)
 
 /* What must work for the probes to mean anything. */
 #define MUST(call)                                                                                 \
@@ -55,6 +93,9 @@ static inline void say(const char *what, const char *format, ...)
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
+
+static const CUmemLocation on_gpu = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                           on_host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 
 static inline void *pointer(CUdeviceptr addr)
 {

@@ -1,308 +1,13 @@
 /*
- * conformance_cupti.c - the probes of CUPTI: who may subscribe, what may be enabled when, the order of
- * callbacks, and what records tell of a small managed scenario.
- *
- * Of records only what every run repeats is printed: kinds, ends, causes, accesses, and bytes by direction.
- * How bytes divide between faults and the driver's own prefetching varies, so they are one sum.
+ * records.c - what may be enabled when, and what records tell of a small managed scenario.
  */
 #include "conformance.h"
 
 #if CUDA_VERSION >= 13000
-#include <cupti.h>
-#include <dlfcn.h>
+#include "cupti_calls.h"
+
 #include <pthread.h>
 #include <time.h>
-
-/* ---- the library ------------------------------------------------------------------------------------ */
-
-static struct {
-    __typeof__(&cuptiSubscribe) subscribe;
-    __typeof__(&cuptiUnsubscribe) unsubscribe;
-    __typeof__(&cuptiEnableCallback) enable_callback;
-    __typeof__(&cuptiEnableDomain) enable_domain;
-    __typeof__(&cuptiGetCallbackState) callback_state;
-    __typeof__(&cuptiActivityRegisterCallbacks) buffers;
-    __typeof__(&cuptiActivityConfigureUnifiedMemoryCounter) configure;
-    __typeof__(&cuptiActivityEnable) enable;
-    __typeof__(&cuptiActivityDisable) disable;
-    __typeof__(&cuptiActivityFlushAll) flush;
-    __typeof__(&cuptiActivityGetNextRecord) next;
-    __typeof__(&cuptiGetVersion) version;
-    __typeof__(&cuptiGetResultString) string;
-} cupti;
-
-static void open_cupti(void)
-{
-    static const struct {
-        const char *name;
-        void *at;
-    } table[] = {
-        {"cuptiSubscribe", &cupti.subscribe},
-        {"cuptiUnsubscribe", &cupti.unsubscribe},
-        {"cuptiEnableCallback", &cupti.enable_callback},
-        {"cuptiEnableDomain", &cupti.enable_domain},
-        {"cuptiGetCallbackState", &cupti.callback_state},
-        {"cuptiActivityRegisterCallbacks", &cupti.buffers},
-        {"cuptiActivityConfigureUnifiedMemoryCounter", &cupti.configure},
-        {"cuptiActivityEnable", &cupti.enable},
-        {"cuptiActivityDisable", &cupti.disable},
-        {"cuptiActivityFlushAll", &cupti.flush},
-        {"cuptiActivityGetNextRecord", &cupti.next},
-        {"cuptiGetVersion", &cupti.version},
-        {"cuptiGetResultString", &cupti.string},
-    };
-    const char *home = getenv("CUDA_HOME");
-    char path[4096];
-    void *library = dlopen("libcupti.so.13", RTLD_NOW);
-
-    snprintf(path, sizeof(path), "%s/extras/CUPTI/lib64/libcupti.so.13",
-             home ? home : "/usr/local/cuda");
-    if (!library)
-        library = dlopen(path, RTLD_NOW);
-    if (!library) {
-        say("libcupti.so.13", "not found");
-        exit(2);
-    }
-    for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
-        if (!(*(void **)table[i].at = dlsym(library, table[i].name))) {
-            say(table[i].name, "missing");
-            exit(2);
-        }
-}
-
-/* ---- callbacks, written down -------------------------------------------------------------------------- */
-
-static struct {
-    char text[4096];
-    size_t used;
-    pthread_t thread;
-    struct {
-        uint32_t id, correlation;
-        uint64_t *data;
-    } open[8];
-    int depth;
-    uint32_t last_correlation;
-    const char *wrong, *symbol;
-    unsigned grid;
-    bool call_inside;
-} told;
-
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
-{
-    va_list arguments;
-
-    if (told.used > sizeof(told.text) - 128)
-        return;
-    va_start(arguments, format);
-    told.used +=
-        (size_t)vsnprintf(told.text + told.used, sizeof(told.text) - told.used, format, arguments);
-    va_end(arguments);
-}
-
-/* ">name(id)" at the entry, "<result" at the exit, a "-" after either where the callback has no context. */
-static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *data)
-{
-    if (data->callbackSite == CUPTI_API_ENTER) {
-        CUstreamCaptureStatus status;
-        note(" >%s(%u)%s", data->functionName, id, data->context ? "" : "-");
-        if (data->correlationId <= told.last_correlation)
-            told.wrong = "correlation ids do not grow";
-        if (data->context && data->contextUid == 0)
-            told.wrong = "a context has no id";
-        told.last_correlation = data->correlationId;
-        told.open[told.depth % 8].id = id;
-        told.open[told.depth % 8].correlation = data->correlationId;
-        told.open[told.depth++ % 8].data = data->correlationData;
-        *data->correlationData = 1000 + data->correlationId;
-        if (id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel) {
-            told.symbol = data->symbolName;
-            told.grid = ((const cuLaunchKernel_params *)data->functionParams)->gridDimX;
-            if (told.call_inside)
-                cuStreamIsCapturing(NULL, &status);
-        }
-        return;
-    }
-    int at = --told.depth % 8;
-    note(" <%d%s", *(const int *)data->functionReturnValue, data->context ? "" : "-");
-    if (told.depth < 0 || told.open[at].id != id)
-        told.wrong = "exits do not match entries";
-    else if (told.open[at].correlation != data->correlationId)
-        told.wrong = "the correlation id changes";
-    else if (told.open[at].data != data->correlationData ||
-             *data->correlationData != 1000 + data->correlationId)
-        told.wrong = "the correlation data are not kept";
-}
-
-static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *data)
-{
-    static const char *const names[] = {
-        "?",           "context created", "context ends", "stream created", "stream ends",
-        "cuInit done", "module loaded",   "module ends",  "module profiled"};
-    const CUpti_ModuleResourceData *module = data->resourceDescriptor;
-
-    if (id < sizeof(names) / sizeof(*names))
-        note(" [%s", names[id]);
-    else
-        note(" [resource %u", id);
-    if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED)
-        note(" %s", !module->pCubin || !module->cubinSize       ? "without image"
-                    : memcmp(module->pCubin, "\177ELF", 4) == 0 ? "ELF"
-                                                                : "other image");
-    note("]");
-}
-
-static void CUPTIAPI on_callback(void *ctx, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                                 const void *data)
-{
-    (void)ctx;
-    if (!pthread_equal(pthread_self(), told.thread))
-        return;
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
-        on_call(id, data);
-    else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
-        on_resource(id, data);
-}
-
-/* What was called back during `call`, and its own result. */
-#define CALLBACKS(what, call)                                                                      \
-    do {                                                                                           \
-        told.used = 0;                                                                             \
-        told.text[0] = '\0';                                                                       \
-        int result_ = (int)(call);                                                                 \
-        say(what, "%d;%s", result_, told.text);                                                    \
-    } while (0)
-
-static void run_callbacks(void)
-{
-    static const CUmemLocation on_gpu = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
-    CUpti_SubscriberHandle subscriber;
-    CUcontext context;
-    CUdevice device;
-    CUmodule module;
-    CUfunction f;
-    CUdeviceptr p, d;
-    CUstream stream;
-    CUevent event;
-    CUgraph graph;
-    CUgraphExec exec;
-    CUlibrary library;
-    CUkernel kernel;
-    void *pinned;
-    float host = 0;
-    uint64_t n = 1;
-    CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
-
-    open_cupti();
-    told.thread = pthread_self();
-    MUST(cupti.subscribe(&subscriber, on_callback, NULL));
-    MUST(cupti.enable_domain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));
-    MUST(cupti.enable_domain(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE));
-    CALLBACKS("cuInit", cuInit(0));
-    CALLBACKS("cuDeviceGet", cuDeviceGet(&device, 0));
-    CALLBACKS("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0));
-    CALLBACKS("cuCtxSetCurrent", cuCtxSetCurrent(context));
-    CALLBACKS("cuModuleLoadData", cuModuleLoadData(&module, kernels_text()));
-    CALLBACKS("cuModuleGetFunction", cuModuleGetFunction(&f, module, ADD_ONE));
-    CALLBACKS("cuMemAlloc", cuMemAlloc(&d, MIB));
-    CALLBACKS("cuMemAllocManaged", cuMemAllocManaged(&p, MIB, CU_MEM_ATTACH_GLOBAL));
-    CALLBACKS("cuMemAllocHost", cuMemAllocHost(&pinned, MIB));
-    CALLBACKS("cuMemsetD8", cuMemsetD8(d, 0, MIB));
-    CALLBACKS("cuStreamCreate", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    CALLBACKS("cuEventCreate", cuEventCreate(&event, 0));
-    CALLBACKS("first cuLaunchKernel", add_one(f, p, 1, stream));
-    say("its symbol", "%s", told.symbol ? told.symbol : "NULL");
-    say("its grid", "%u", told.grid);
-    CALLBACKS("cuLaunchKernel", add_one(f, p, 1, stream));
-    CALLBACKS("cuLaunchKernelEx", cuLaunchKernelEx(&config, f, (void *[]){&p, &n}, NULL));
-    CALLBACKS("cuLaunchCooperativeKernel",
-              cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){&p, &n}));
-    CALLBACKS("cuLaunchKernel that fails",
-              cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, stream, (void *[]){&p, &n}, NULL));
-    told.call_inside = true;
-    CALLBACKS("a call inside the callback", add_one(f, p, 1, stream));
-    told.call_inside = false;
-    CALLBACKS("cuEventRecord", cuEventRecord(event, stream));
-    CALLBACKS("cuStreamWaitEvent", cuStreamWaitEvent(stream, event, 0));
-    CALLBACKS("cuStreamSynchronize", cuStreamSynchronize(stream));
-    CALLBACKS("cuEventSynchronize", cuEventSynchronize(event));
-    CALLBACKS("cuMemcpyDtoH", cuMemcpyDtoH(&host, d, sizeof(host)));
-    CALLBACKS("cuMemcpy", cuMemcpy(d, p, 4));
-    CALLBACKS("cuMemcpyAsync", cuMemcpyAsync(d, p, 4, stream));
-    CALLBACKS("cuMemPrefetchAsync", cuMemPrefetchAsync(p, MIB, on_gpu, 0, stream));
-    CALLBACKS("cuMemAdvise", cuMemAdvise(p, MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, on_gpu));
-    CALLBACKS("cuMemFree that fails", cuMemFree(p + 512));
-    CALLBACKS("cuStreamBeginCapture", cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-    CALLBACKS("cuLaunchKernel in a capture", add_one(f, d, 1, stream));
-    CALLBACKS("cuStreamEndCapture", cuStreamEndCapture(stream, &graph));
-    CALLBACKS("cuGraphInstantiate", cuGraphInstantiate(&exec, graph, 0));
-    CALLBACKS("cuGraphLaunch", cuGraphLaunch(exec, stream));
-    CALLBACKS("cuGraphExecDestroy", cuGraphExecDestroy(exec));
-    CALLBACKS("cuGraphDestroy", cuGraphDestroy(graph));
-    CALLBACKS("cuCtxSynchronize", cuCtxSynchronize());
-    CALLBACKS("cuLibraryLoadData",
-              cuLibraryLoadData(&library, kernels_text(), NULL, NULL, 0, NULL, NULL, 0));
-    CALLBACKS("cuLibraryGetKernel", cuLibraryGetKernel(&kernel, library, ADD_ONE));
-    CALLBACKS("first launch of a kernel", add_one((CUfunction)kernel, d, 1, NULL));
-    CALLBACKS("cuMemFree", cuMemFree(p));
-    CALLBACKS("cuMemFreeHost", cuMemFreeHost(pinned));
-    CALLBACKS("cuEventDestroy", cuEventDestroy(event));
-    CALLBACKS("cuStreamDestroy", cuStreamDestroy(stream));
-    CALLBACKS("cuModuleUnload", cuModuleUnload(module));
-    CALLBACKS("cuCtxCreate", cuCtxCreate(&context, NULL, 0, 0));
-    CALLBACKS("cuCtxDestroy", cuCtxDestroy(context));
-    CALLBACKS("cuDevicePrimaryCtxReset", cuDevicePrimaryCtxReset(0));
-    say("entries and exits", "%s", told.wrong ? told.wrong : "consistent");
-    MUST(cupti.enable_callback(0, subscriber, CUPTI_CB_DOMAIN_DRIVER_API,
-                               CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent));
-    CALLBACKS("cuCtxGetCurrent when disabled", cuCtxGetCurrent(&context));
-    MUST(cupti.unsubscribe(subscriber));
-    CALLBACKS("cuDeviceGet when unsubscribed", cuDeviceGet(&device, 0));
-}
-
-/* ---- subscribing, enabling ---------------------------------------------------------------------------------- */
-
-static void CUPTIAPI on_nothing(void *ctx, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                                const void *data)
-{
-    (void)ctx;
-    (void)domain;
-    (void)id;
-    (void)data;
-}
-
-static void run_subscribers(void)
-{
-    CUpti_SubscriberHandle first = NULL, second = NULL;
-    uint32_t on = 77;
-    const char *text = NULL;
-    CUpti_CallbackDomain driver = CUPTI_CB_DOMAIN_DRIVER_API;
-
-    open_cupti();
-    PROBE("subscribe to NULL", cupti.subscribe(NULL, on_nothing, NULL));
-    PROBE("subscribe", cupti.subscribe(&first, on_nothing, NULL));
-    PROBE("subscribe a second one", cupti.subscribe(&second, on_nothing, NULL));
-    PROBE("enable a callback",
-          cupti.enable_callback(1, first, driver, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
-    PROBE("its state",
-          cupti.callback_state(&on, first, driver, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel));
-    say("it is", "%u", on);
-    PROBE("enable callback 0", cupti.enable_callback(1, first, driver, 0));
-    PROBE("enable callback 5000", cupti.enable_callback(1, first, driver, 5000));
-    PROBE("enable a callback of domain 77",
-          cupti.enable_callback(1, first, (CUpti_CallbackDomain)77, 1));
-    PROBE("enable domain 77", cupti.enable_domain(1, first, (CUpti_CallbackDomain)77));
-    PROBE("enable a callback of NULL", cupti.enable_callback(1, NULL, driver, 1));
-    PROBE("cuInit", cuInit(0));
-    PROBE("unsubscribe NULL", cupti.unsubscribe(NULL));
-    PROBE("unsubscribe", cupti.unsubscribe(first));
-    PROBE("subscribe again", cupti.subscribe(&first, on_nothing, NULL));
-    PROBE("unsubscribe again", cupti.unsubscribe(first));
-    MUST(cupti.string(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, &text));
-    say("name of 39", "%s", text);
-}
-
-/* ---- records --------------------------------------------------------------------------------------------------- */
 
 #define KINDS 9
 typedef struct tally {
@@ -319,6 +24,7 @@ static tally_t tallies[KINDS];
 static CUdeviceptr watched;
 static size_t watched_bytes;
 static unsigned kernel_records, kernels_wrong;
+static size_t record_bytes; /* of a unified-memory record */
 static bool ends;
 
 static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *bytes, size_t *most)
@@ -358,7 +64,7 @@ static void on_kernel(const CUpti_ActivityKernel10 *k)
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t bytes,
                                  size_t valid)
 {
-    CUpti_Activity *record = NULL;
+    CUpti_Activity *record = NULL, *before = NULL;
 
     (void)context;
     (void)stream;
@@ -369,6 +75,9 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
             on_record((const CUpti_ActivityUnifiedMemoryCounter3 *)record);
         else if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
             on_kernel((const CUpti_ActivityKernel10 *)record);
+        if (before && before->kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER)
+            record_bytes = (size_t)((char *)record - (char *)before);
+        before = record;
     }
     pthread_mutex_unlock(&lock);
     free(buffer);
@@ -479,6 +188,7 @@ static void run_enabling(void)
     open_cupti();
     PROBE("register no functions", cupti.buffers(NULL, NULL));
     PROBE("register functions", cupti.buffers(give_buffer, take_buffer));
+    PROBE("enable before all else", cupti.enable(um));
     PROBE("configure before cuInit", configure());
     PROBE("enable kernels before cuInit", cupti.enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
     MUST(cuInit(0));
@@ -630,6 +340,7 @@ static void run_records(void)
     managed_free(p, n);
     __atomic_store_n(&ends, true, __ATOMIC_RELAXED);
     pthread_join(flusher, NULL);
+    say("bytes of a record", "%zu", record_bytes);
 }
 
 static void run_kernels(void)
@@ -655,9 +366,7 @@ static void run_kernels(void)
     say("records after one more", "%u", kernel_records);
 }
 
-const section_t um_conformance_cupti[] = {
-    {"subscribers", run_subscribers},
-    {"callbacks", run_callbacks},
+const section_t um_probes_records[] = {
     {"enabling", run_enabling},
     {"silence", run_silence},
     {"kernel records", run_kernels},
