@@ -33,6 +33,18 @@ examples: %D%/backtest
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -o $@ $<
 CLEANFILES += %D%/backtest
+# the measured workloads, for measure.py; NVCC_ARCH: the card they are for, so that nothing is compiled
+# while time is taken
+UM_WORKLOADS = chatter churn dense eighth gather graph matmul pingpong pipeline pool stencil table
+NVCC_ARCH = sm_90
+EXTRA_DIST += %D%/workloads/workload.h $(UM_WORKLOADS:%=%D%/workloads/%.cu)
+workloads: $(UM_WORKLOADS:%=%D%/workloads/%)
+$(UM_WORKLOADS:%=%D%/workloads/%): %: $(top_srcdir)/%.cu $(top_srcdir)/%D%/workloads/workload.h \
+		$(top_srcdir)/examples/example.h
+	@$(MKDIR_P) $(@D)
+	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -arch=$(NVCC_ARCH) -Xcompiler -O3,-Wextra -o $@ $<
+.PHONY: workloads
+CLEANFILES += $(UM_WORKLOADS:%=%D%/workloads/%)
 # adjusts a machine's figures to the fit half of the back-test
 EXTRA_PROGRAMS += %D%/fit
 %C%_fit_SOURCES = %D%/fit.c

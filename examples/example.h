@@ -32,6 +32,7 @@ struct example {
     bool hand;
     FILE *times;
     size_t managed; /* live managed bytes */
+    size_t limit;   /* of managed */
     int device;
 };
 
@@ -46,6 +47,21 @@ static struct example example;
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
+
+/* The context, and how much managed memory there may be in it. */
+static inline void example_device(void)
+{
+    size_t free_bytes, total_bytes;
+
+#ifdef WITH_UMRT
+    um_runtime_init(NULL);
+#endif
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaFree(0));
+    CHECK(cudaGetDevice(&example.device));
+    CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    example.limit = free_bytes / 4 < EXAMPLE_MANAGED_LIMIT ? free_bytes / 4 : EXAMPLE_MANAGED_LIMIT;
+}
 
 static inline void example_start(int argc, char **argv, size_t mib, int steps)
 {
@@ -65,26 +81,25 @@ static inline void example_start(int argc, char **argv, size_t mib, int steps)
             exit(2);
         }
     }
-#ifdef WITH_UMRT
-    um_runtime_init(NULL);
-#endif
-    CHECK(cudaSetDevice(0));
-    CHECK(cudaFree(0));
-    CHECK(cudaGetDevice(&example.device));
+    example_device();
+}
+
+/* Counts BYTES, or ends the program: no more than the limit is ever held. */
+static inline void example_reserve(size_t bytes)
+{
+    if (bytes > example.limit || example.managed > example.limit - bytes) {
+        fprintf(stderr, "refused: %zu MiB more of managed memory is over the limit\n", bytes >> 20);
+        exit(2);
+    }
+    example.managed += bytes;
 }
 
 static inline void *example_managed(size_t bytes)
 {
-    size_t free_bytes, total_bytes;
     void *p;
 
-    CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-    if (example.managed + bytes > EXAMPLE_MANAGED_LIMIT || bytes > free_bytes / 4) {
-        fprintf(stderr, "refused: %zu MiB of managed memory is over the limit\n", bytes >> 20);
-        exit(2);
-    }
+    example_reserve(bytes);
     CHECK(cudaMallocManaged(&p, bytes));
-    example.managed += bytes;
     return p;
 }
 
