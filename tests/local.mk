@@ -16,6 +16,7 @@ include tests/core.mk
 include tests/trace.mk
 include tests/import.mk
 include tests/report.mk
+include tests/outputs.mk
 include tests/cupti.mk
 include tests/hints.mk
 include tests/tools.mk

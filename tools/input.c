@@ -56,7 +56,7 @@ static bool is_trace(const char *path)
 
 static bool begins_with(const char *path, const char *start)
 {
-    char found[64];
+    char found[256];
     size_t n = strlen(start);
     FILE *file = fopen(path, "r");
     bool same =
@@ -67,7 +67,7 @@ static bool begins_with(const char *path, const char *start)
     return same;
 }
 
-bool um_output_check(const char *path, const char *start)
+bool um_output_check_as(const char *path, const char *start, const char *what)
 {
     char error[PATH_MAX + 256];
     struct stat st;
@@ -77,6 +77,11 @@ bool um_output_check(const char *path, const char *start)
     if (um_input_check(path, error, sizeof(error)) == UM_OK &&
         (st.st_size == 0 || (start ? begins_with(path, start) : is_trace(path))))
         return true;
-    um_say("%s is not a %s; it is not overwritten", path, start ? "page" : "trace");
+    um_say("%s is not %s; it is not overwritten", path, what);
     return false;
+}
+
+bool um_output_check(const char *path, const char *start)
+{
+    return um_output_check_as(path, start, start ? "a page" : "a trace");
 }

@@ -9,9 +9,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "report/csv.h"
 #include "report/report.h"
-#include "trace/import.h"
-#include "um_trace.h"
+#include "report/sarif.h"
 
 #define WIDTH_ELSEWHERE 100 /* into a file or a pipe: the same everywhere */
 
@@ -22,6 +22,9 @@ static const char help[] =
     "ranks\n"
     "of one run) make one report.\n\n"
     "  -j, --json         JSON instead of text (umrt.report/1)\n"
+    "      --sarif        findings as a SARIF 2.1.0 log, for editors and code review\n"
+    "      --csv TABLE    um_sum, um_total_sum or um_cpu_page_faults_sum, as nsys stats prints it\n"
+    "  -o, --output FILE  into FILE, unless that is something else (default: standard output)\n"
     "  -n, --top N        at most N findings and rows a table (default 20)\n"
     "  -w, --width N      columns of text, 60 to 400 (default: the terminal's, else 100)\n"
     "      --color WHEN   always, never or auto (default: auto, on a terminal)\n"
@@ -33,69 +36,75 @@ static const char help[] =
     "a\n"
     "trace (no report), or a damaged one (what is whole is reported, with a note).\n";
 
-typedef struct um_source {
-    um_report_t *report;
-    um_status_t status;
-    bool damaged; /* one of the files; the line about it has been said */
-} um_source_t;
+/* What the report can be; the first is the default. */
+static const struct um_kind {
+    const char *start, *what; /* of a file of it; NULL: any */
+    um_report_format_t format;
+} text = {"umrt report", "a report", UM_REPORT_TEXT},
+  json = {"{\n  \"schema\": \"umrt.report/", "a report in JSON", UM_REPORT_JSON},
+  sarif = {UM_SARIF_START, "a SARIF log", UM_REPORT_SARIF};
 
-static void on_event(void *ctx, const um_event_t *event)
+typedef struct um_request {
+    const struct um_kind *kind;
+    const char *csv;    /* a table of it instead */
+    const char *output; /* NULL = stdout */
+    bool top_given;
+    um_report_options_t options;
+} um_request_t;
+
+static um_status_t to_report(void *ctx, const um_event_t *event)
 {
-    um_source_t *source = ctx;
-
-    if (!source->status)
-        source->status = um_report_event(source->report, event);
+    return um_report_event(ctx, event);
 }
 
-static um_status_t read_umt(um_source_t *source, const char *path, char *error, size_t error_bytes)
+static um_status_t to_csv(void *ctx, const um_event_t *event)
 {
-    um_trace_reader_t *reader;
-    const um_trace_info_t *info;
-    const um_event_t *event;
-    um_status_t status =
-        um_trace_reader_open(path, UM_TRACE_TIME_ORDER, &reader, error, error_bytes);
+    return um_csv_event(ctx, event);
+}
 
-    if (status)
-        return status;
-    info = um_trace_reader_info(reader);
-    status = um_report_begin(source->report, path, info->facts, info->n_facts);
-    while (!status && !source->status && !(status = um_trace_reader_next(reader, &event)))
-        on_event(source, event);
-    if (status == UM_ERR_NOT_FOUND) {
-        status = UM_OK;
-    } else if (status == UM_ERR_TRUNCATED || status == UM_ERR_FORMAT) {
+/* Reads all files; UM_EXIT_OK and *damaged, or the status to leave with, the line having been said. */
+static int read_files(char **paths, int n, um_report_t *report, um_events_fn fn, void *ctx,
+                      bool *damaged)
+{
+    char error[1024], damage[1024];
+
+    for (int i = 0; i < n; i++) {
+        um_status_t status = report ? um_report_begin(report, paths[i], NULL, 0) : UM_OK;
+
+        if (status)
+            snprintf(error, sizeof(error), "%s: %s", paths[i], um_status_string(status));
+        else
+            status = um_events_read(paths[i], fn, ctx, damage, error, sizeof(error));
+        if (status) {
+            um_say("%s", *error ? error : um_status_string(status));
+            return status == UM_ERR_NO_MEMORY ? UM_EXIT_FAILED : UM_EXIT_USAGE;
+        }
+        if (!*damage)
+            continue;
         /* All whole blocks have been delivered: report them, and say so. */
-        um_say("%s", um_trace_reader_error(reader));
-        source->damaged = true;
-        status = um_report_note(source->report, um_trace_reader_error(reader));
-    } else if (status) {
-        snprintf(error, error_bytes, "%s: %s", path, um_status_string(status));
+        um_say("%s", damage);
+        *damaged = true;
+        if (report && um_report_note(report, damage))
+            return UM_EXIT_FAILED;
     }
-    um_trace_reader_close(reader);
-    return status;
+    return UM_EXIT_OK;
 }
 
-static um_status_t read_file(um_source_t *source, const char *path, char *error, size_t error_bytes)
+/* The status after a write; stdout's failure is said by um_say_end. */
+static int written(const um_request_t *request, um_status_t status, bool damaged)
 {
-    um_import_kind_t kind;
-    um_status_t status = um_input_check(path, error, error_bytes);
+    if (status && (status != UM_ERR_IO || request->output))
+        um_say("report: %s%s%s", request->output ? request->output : "",
+               request->output ? ": " : "", um_status_string(status));
+    return status ? UM_EXIT_FAILED : damaged ? UM_EXIT_USAGE : UM_EXIT_OK;
+}
 
-    if (!status)
-        status = um_import_recognise(path, &kind, error, error_bytes);
-    if (status)
-        return status;
-    if (kind == UM_IMPORT_UMT) {
-        status = read_umt(source, path, error, error_bytes);
-    } else {
-        status = um_report_begin(source->report, path, NULL, 0);
-        if (!status)
-            status = um_import_file(path, on_event, source, error, error_bytes);
-    }
-    if (!status && source->status) {
-        status = source->status;
-        snprintf(error, error_bytes, "%s: %s", path, um_status_string(status));
-    }
-    return status;
+/* A damaged trace's report is whole as a file. */
+static int finish(um_output_t *output, int exit_status, bool damaged)
+{
+    int closed = um_output_close(output, damaged ? UM_EXIT_OK : exit_status);
+
+    return closed == UM_EXIT_OK ? exit_status : closed;
 }
 
 static bool parse_number(const char *text, uint32_t least, uint32_t most, uint32_t *out)
@@ -142,78 +151,111 @@ static bool parse_color(const char *when, bool *out)
     return true;
 }
 
-static int write_report(char **paths, int n, const um_report_options_t *options)
+static int write_report(char **paths, int n, const um_request_t *request)
 {
-    um_source_t source = {0};
-    um_status_t status = um_report_new(&source.report);
-    int exit_status = UM_EXIT_OK;
-    char error[1024] = "";
+    um_report_t *report = NULL;
+    um_output_t output;
+    bool damaged = false;
+    um_status_t status = um_report_new(&report);
+    int exit_status;
 
-    if (status) {
-        um_say("report: %s", um_status_string(status));
-        return UM_EXIT_FAILED;
-    }
-    for (int i = 0; i < n && exit_status == UM_EXIT_OK; i++) {
-        status = read_file(&source, paths[i], error, sizeof(error));
-        if (status) {
-            um_say("%s", *error ? error : um_status_string(status));
-            exit_status = status == UM_ERR_NO_MEMORY ? UM_EXIT_FAILED : UM_EXIT_USAGE;
-        }
-    }
+    if (status)
+        return written(request, status, false);
+    exit_status = read_files(paths, n, report, to_report, report, &damaged);
+    if (exit_status == UM_EXIT_OK)
+        exit_status =
+            um_output_open(&output, request->output, request->kind->start, request->kind->what);
     if (exit_status == UM_EXIT_OK) {
-        status = um_report_write(source.report, options, stdout);
-        if (status) {
-            if (status != UM_ERR_IO) /* said by um_say_end */
-                um_say("report: %s", um_status_string(status));
-            exit_status = UM_EXIT_FAILED;
-        } else if (source.damaged) {
-            exit_status = UM_EXIT_USAGE;
-        }
+        status = um_report_write(report, &request->options, output.file);
+        exit_status = finish(&output, written(request, status, damaged), damaged && !status);
     }
-    um_report_free(source.report);
+    um_report_free(report);
+    return exit_status;
+}
+
+static int write_csv(char **paths, int n, const um_request_t *request)
+{
+    um_csv_t *csv = NULL;
+    um_output_t output;
+    bool damaged = false;
+    um_status_t status = um_csv_new(request->csv, &csv);
+    int exit_status;
+
+    if (status == UM_ERR_NOT_FOUND)
+        return um_say_usage("report", "there is no table '%s'; there are %s, %s and %s",
+                            request->csv, um_csv_name(0), um_csv_name(1), um_csv_name(2));
+    if (status)
+        return written(request, status, false);
+    exit_status = read_files(paths, n, NULL, to_csv, csv, &damaged);
+    if (exit_status == UM_EXIT_OK)
+        exit_status = um_output_open(&output, request->output, um_csv_head(csv), "such a table");
+    if (exit_status == UM_EXIT_OK) {
+        status =
+            um_csv_write(csv, request->top_given ? request->options.top : UINT64_MAX, output.file);
+        exit_status = finish(&output, written(request, status, damaged), damaged && !status);
+    }
+    um_csv_free(csv);
     return exit_status;
 }
 
 int um_cmd_report(int argc, char **argv)
 {
-    enum { OPT_COLOR = 256, OPT_ASCII, OPT_UTF8 };
+    enum { OPT_COLOR = 256, OPT_ASCII, OPT_UTF8, OPT_SARIF, OPT_CSV };
     static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},        {"top", required_argument, NULL, 'n'},
-        {"width", required_argument, NULL, 'w'}, {"color", required_argument, NULL, OPT_COLOR},
-        {"ascii", no_argument, NULL, OPT_ASCII}, {"utf8", no_argument, NULL, OPT_UTF8},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+        {"json", no_argument, NULL, 'j'},
+        {"top", required_argument, NULL, 'n'},
+        {"width", required_argument, NULL, 'w'},
+        {"color", required_argument, NULL, OPT_COLOR},
+        {"ascii", no_argument, NULL, OPT_ASCII},
+        {"utf8", no_argument, NULL, OPT_UTF8},
+        {"sarif", no_argument, NULL, OPT_SARIF},
+        {"csv", required_argument, NULL, OPT_CSV},
+        {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
-    um_report_options_t report = {.top = 20};
+    um_request_t request = {.kind = &text, .options.top = 20};
+    um_report_options_t *report = &request.options;
     int c;
 
-    report.width = terminal_width();
-    report.utf8 = terminal_utf8();
-    parse_color("auto", &report.color);
+    report->width = terminal_width();
+    report->utf8 = terminal_utf8();
+    parse_color("auto", &report->color);
     opterr = 0;
     optind = 1;
-    while ((c = getopt_long(argc, argv, ":jn:w:h", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, ":jn:o:w:h", options, NULL)) != -1) {
         switch (c) {
         case 'j':
-            report.format = UM_REPORT_JSON;
+            request.kind = &json;
             break;
         case 'n':
-            if (!parse_number(optarg, 1, 1000000, &report.top))
+            if (!parse_number(optarg, 1, 1000000, &report->top))
                 return um_say_usage("report", "--top takes 1 to 1000000, not '%s'", optarg);
+            request.top_given = true;
+            break;
+        case 'o':
+            request.output = optarg;
+            break;
+        case OPT_SARIF:
+            request.kind = &sarif;
+            break;
+        case OPT_CSV:
+            request.csv = optarg;
             break;
         case 'w':
-            if (!parse_number(optarg, 60, 400, &report.width))
+            if (!parse_number(optarg, 60, 400, &report->width))
                 return um_say_usage("report", "--width takes 60 to 400, not '%s'", optarg);
             break;
         case OPT_COLOR:
-            if (!parse_color(optarg, &report.color))
+            if (!parse_color(optarg, &report->color))
                 return um_say_usage("report", "--color takes always, never or auto, not '%s'",
                                     optarg);
             break;
         case OPT_ASCII:
-            report.utf8 = false;
+            report->utf8 = false;
             break;
         case OPT_UTF8:
-            report.utf8 = true;
+            report->utf8 = true;
             break;
         case 'h':
             fputs(help, stdout);
@@ -224,5 +266,11 @@ int um_cmd_report(int argc, char **argv)
     }
     if (optind == argc)
         return um_say_usage("report", "no file given");
-    return write_report(argv + optind, argc - optind, &report);
+    report->format = request.kind->format;
+    if (request.output) { /* as in a pipe */
+        report->color = false;
+        report->utf8 = false;
+    }
+    return request.csv ? write_csv(argv + optind, argc - optind, &request)
+                       : write_report(argv + optind, argc - optind, &request);
 }

@@ -26,7 +26,9 @@ enum {
 
 /* argv[0] is the subcommand's name; returns the exit status. */
 int um_cmd_calibrate(int argc, char **argv);
+int um_cmd_diff(int argc, char **argv);
 int um_cmd_dump(int argc, char **argv);
+int um_cmd_export(int argc, char **argv);
 int um_cmd_gen(int argc, char **argv);
 int um_cmd_import(int argc, char **argv);
 int um_cmd_info(int argc, char **argv);
@@ -79,6 +81,40 @@ um_status_t um_input_check(const char *path, char *error, size_t error_bytes);
 /* Whether an output file may be put in place of what is at `path`: nothing, an empty file, a trace, or
  * where `start` is given a file that begins with it. Else says so: nothing else is ours to overwrite. */
 bool um_output_check(const char *path, const char *start);
+/* The same for any kind of file, named in the line: "x is not a SARIF log; it is not overwritten". */
+bool um_output_check_as(const char *path, const char *start, const char *what);
+
+/* ---- events.c: any trace as events -------------------------------------------------------------- */
+
+/* Takes one event; anything but UM_OK ends what can be ended, and is what the read returns. */
+typedef um_status_t (*um_events_fn)(void *ctx, const um_event_t *event);
+
+/*
+ * Hands over the events of `path`, a .umt in time order or anything that is imported; the facts of a
+ * .umt's header come first, as FACT events. UM_OK also where a .umt is damaged or was not closed: all
+ * that is whole has come, and `damage` has the line about it, else "". On an error `error` has the line.
+ * Both hold `bytes`.
+ */
+um_status_t um_events_read(const char *path, um_events_fn fn, void *ctx, char *damage, char *error,
+                           size_t bytes);
+
+/* ---- output.c: a result's way into a file --------------------------------------------------------- */
+
+/* Beside the file until it is whole, then in its place; stdout where no file is named. */
+typedef struct um_output {
+    FILE *file;
+    const char *path; /* NULL = stdout */
+    char *temporary;
+} um_output_t;
+
+/* Returns UM_EXIT_OK, or the status to leave with, having said why: what is at `path` does not begin
+ * with `start`, so it is not a `what` ("a SARIF log"), or the file cannot be made. */
+int um_output_open(um_output_t *output, const char *path, const char *start, const char *what);
+/* Puts the file in place where `status` is UM_EXIT_OK and all of it could be written, else removes it.
+ * Returns `status`, or UM_EXIT_FAILED with a line. */
+int um_output_close(um_output_t *output, int status);
+/* The temporary name of an output "PATH.PID.part", malloc'ed; NULL: no memory. */
+char *um_output_temporary(const char *path);
 
 /* ---- locate.c ---------------------------------------------------------------------------------- */
 

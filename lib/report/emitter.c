@@ -37,7 +37,7 @@ um_status_t um_emitter_open(const um_report_options_t *options, FILE *out, um_em
         return UM_ERR_NO_MEMORY;
     e->options = *options;
     e->out = out;
-    if (options->format == UM_REPORT_JSON) {
+    if (options->format != UM_REPORT_TEXT) {
         e->root = e->stack[0] = json_object();
         if (!e->root) {
             free(e);

@@ -9,8 +9,9 @@ libumtool_la_SOURCES += \
 	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \
 	%D%/emitter.h %D%/emitter.c %D%/text.c \
 	%D%/sections.h %D%/output.c %D%/tables.c \
+	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c \
 	%D%/findings/finding.h %D%/findings/table.c \
 	%D%/findings/ping_pong.c %D%/findings/gpu_faults.c %D%/findings/host_read_tail.c \
 	%D%/findings/false_sharing.c %D%/findings/thrashing.c %D%/findings/allocations.c \
 	%D%/findings/pageable_copy.c
-EXTRA_DIST += %D%/SCHEMA.md
+EXTRA_DIST += %D%/SCHEMA.md %D%/schema.json

@@ -5,6 +5,7 @@
 
 #include "demangle.h"
 #include "findings/finding.h"
+#include "sarif.h"
 #include "sections.h"
 #include "units.h"
 
@@ -224,6 +225,43 @@ void um_section_header(um_emitter_t *e, const um_report_t *r)
 
 /* ---- totals ----------------------------------------------------------------------------------- */
 
+/* What the tables add up to, whatever --top cuts off: what two runs are compared by. */
+static void all_in_all(um_emitter_t *e, const um_report_t *r)
+{
+    um_region_sums_t sums = {0};
+    uint64_t span = 0;
+
+    for (size_t i = 0; i < r->regions.n_groups; i++) {
+        sums.gpu_groups += r->regions.groups[i].sums.gpu_groups;
+        sums.gpu_ns += r->regions.groups[i].sums.gpu_ns;
+        sums.wait_ns += r->regions.groups[i].sums.wait_ns;
+        sums.throttle_ns += r->regions.groups[i].sums.throttle_ns;
+    }
+    for (size_t i = 0; i < r->n_traces; i++) {
+        const um_trace_stat_t *t = &r->traces[i];
+
+        span += t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0;
+        sums.in_bytes += t->moves[UM_TO_DEVICE].bytes;
+        sums.out_bytes += t->moves[UM_TO_HOST].bytes;
+    }
+    um_emitter_object(e, "totals");
+    um_emitter_pair(e, "span_ns", NULL, um_ns(span));
+    um_emitter_pair(e, "gpu_faults", NULL,
+                    um_report_records(r, UM_EV_GPU_FAULT, r->counts[UM_EV_GPU_FAULT]));
+    um_emitter_pair(e, "gpu_fault_groups", NULL,
+                    um_report_records(r, UM_EV_GPU_FAULT, sums.gpu_groups));
+    um_emitter_pair(e, "cpu_faults", NULL,
+                    um_report_records(r, UM_EV_CPU_FAULT, r->counts[UM_EV_CPU_FAULT]));
+    um_emitter_pair(e, "to_device_bytes", NULL, um_bytes(sums.in_bytes));
+    um_emitter_pair(e, "to_host_bytes", NULL, um_bytes(sums.out_bytes));
+    um_emitter_pair(e, "gpu_fault_ns", NULL,
+                    um_report_recorded(r, UM_EV_GPU_FAULT) ? um_ns(sums.gpu_ns) : um_none());
+    um_emitter_pair(e, "cpu_wait_ns", NULL,
+                    um_report_recorded(r, UM_EV_CPU_FAULT) ? um_ns(sums.wait_ns) : um_none());
+    um_emitter_pair(e, "throttle_ns", NULL, um_ns(sums.throttle_ns));
+    um_emitter_end(e);
+}
+
 void um_section_totals(um_emitter_t *e, const um_report_t *r)
 {
     static const char *const direction[] = {"CPU to GPU", "GPU to CPU", "GPU to GPU"};
@@ -253,6 +291,7 @@ void um_section_totals(um_emitter_t *e, const um_report_t *r)
         }
     }
     um_emitter_table_end(e, 0);
+    all_in_all(e, r);
 }
 
 void um_section_copies(um_emitter_t *e, const um_report_t *r)
@@ -421,7 +460,7 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
     um_status_t status;
 
     if (!r || !options || !out || options->width < 60 || options->width > 400 || !options->top ||
-        options->top > 1000000 || options->format > UM_REPORT_JSON)
+        options->top > 1000000 || options->format > UM_REPORT_SARIF)
         return UM_ERR_INVALID;
     if (!r->n_traces)
         return UM_ERR_STATE;
@@ -429,7 +468,10 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
     status = um_findings_detect(r, &findings);
     if (!status)
         status = um_emitter_open(options, out, &e);
-    if (!status) {
+    if (!status && options->format == UM_REPORT_SARIF) {
+        um_sarif_write(e, r, &findings);
+        status = um_emitter_close(e);
+    } else if (!status) {
         um_section_header(e, r);
         um_section_totals(e, r);
         um_section_findings(e, r, &findings);

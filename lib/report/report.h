@@ -10,7 +10,11 @@
 
 typedef struct um_report um_report_t;
 
-typedef enum um_report_format { UM_REPORT_TEXT = 0, UM_REPORT_JSON = 1 } um_report_format_t;
+typedef enum um_report_format {
+    UM_REPORT_TEXT = 0,
+    UM_REPORT_JSON = 1, /* umrt.report/1: SCHEMA.md, schema.json */
+    UM_REPORT_SARIF = 2 /* findings alone, SARIF 2.1.0: sarif.h */
+} um_report_format_t;
 
 typedef struct um_report_options {
     um_report_format_t format;

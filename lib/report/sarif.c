@@ -1,0 +1,206 @@
+#include "sarif.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "same.h"
+
+static void message(um_emitter_t *e, const char *key, const char *text)
+{
+    um_emitter_object(e, key);
+    um_emitter_pair(e, "text", NULL, um_text(text));
+    um_emitter_end(e);
+}
+
+static void write_rules(um_emitter_t *e)
+{
+    um_emitter_array(e, "rules");
+    for (const um_finding_kind_t *kind = um_finding_table; kind->name; kind++) {
+        um_emitter_object(e, NULL);
+        um_emitter_pair(e, "id", NULL, um_text(kind->name));
+        message(e, "shortDescription", kind->title);
+        um_emitter_object(e, "defaultConfiguration");
+        um_emitter_pair(e, "level", NULL, um_text("warning"));
+        um_emitter_end(e);
+        um_emitter_end(e);
+    }
+    um_emitter_end(e);
+}
+
+/* A relative path stays one, an absolute one is a file URI; whatever a URI cannot hold is escaped. */
+static char *uri_of(const char *path, size_t n)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-~+";
+    char *uri = malloc(n * 3 + sizeof("file://")), *to = uri;
+
+    if (!uri)
+        return NULL;
+    if (*path == '/')
+        to = stpcpy(to, "file://");
+    for (size_t i = 0; i < n; i++) {
+        if (strchr(plain, path[i]) && path[i])
+            *to++ = path[i];
+        else
+            to += sprintf(to, "%%%02X", (unsigned char)path[i]);
+    }
+    *to = '\0';
+    return uri;
+}
+
+static void write_physical(um_emitter_t *e, const char *file, size_t n, unsigned line)
+{
+    char *uri = uri_of(file, n);
+
+    um_emitter_object(e, "physicalLocation");
+    um_emitter_object(e, "artifactLocation");
+    um_emitter_pair(e, "uri", NULL, um_text(uri ? uri : ""));
+    um_emitter_end(e);
+    um_emitter_object(e, "region");
+    um_emitter_pair(e, "startLine", NULL, um_count(line ? line : 1));
+    um_emitter_end(e);
+    um_emitter_end(e);
+    free(uri);
+}
+
+/* The first source line that `where` names is the place, others are related to it. */
+static void write_locations(um_emitter_t *e, const um_finding_t *f)
+{
+    const char *file, *at;
+    size_t n;
+    unsigned line, id = 0;
+
+    at = um_same_source(f->where, &file, &n, &line);
+    um_emitter_array(e, "locations");
+    um_emitter_object(e, NULL);
+    if (at)
+        write_physical(e, file, n, line);
+    um_emitter_array(e, "logicalLocations");
+    um_emitter_object(e, NULL);
+    um_emitter_pair(e, "fullyQualifiedName", NULL, um_text(f->where));
+    um_emitter_pair(e, "kind", NULL, um_text("resource"));
+    um_emitter_end(e);
+    um_emitter_end(e);
+    um_emitter_end(e);
+    um_emitter_end(e);
+    um_emitter_array(e, "relatedLocations");
+    while (at && (at = um_same_source(at, &file, &n, &line))) {
+        um_emitter_object(e, NULL);
+        um_emitter_pair(e, "id", NULL, um_count(++id));
+        write_physical(e, file, n, line);
+        um_emitter_end(e);
+    }
+    um_emitter_end(e);
+}
+
+/* "What is seen. What to do: the code." */
+static void write_message(um_emitter_t *e, const um_finding_t *f)
+{
+    char *text = NULL;
+
+    if (asprintf(&text, "%s: %s. %s. About %s to win: %s. Code: %s", f->title, f->where, f->seen,
+                 um_h(um_ns(f->win_ns)), f->todo, *f->code13 ? f->code13 : f->code12) < 0)
+        text = NULL;
+    message(e, "message", text ? text : f->title);
+    free(text);
+}
+
+static void write_result(um_emitter_t *e, const um_finding_t *f, uint64_t most_ns, uint64_t span_ns)
+{
+    char name[sizeof(f->where)], print[24];
+
+    um_same_name(f->where, name, sizeof(name));
+    snprintf(print, sizeof(print), "%016" PRIx64,
+             um_map_hash(name, strlen(name), um_map_hash(f->kind->name, strlen(f->kind->name), 0)));
+    um_emitter_object(e, NULL);
+    um_emitter_pair(e, "ruleId", NULL, um_text(f->kind->name));
+    um_emitter_pair(e, "ruleIndex", NULL, um_count((uint64_t)(f->kind - um_finding_table)));
+    /* What could win less than a hundredth of the run is worth a note. */
+    um_emitter_pair(e, "level", NULL,
+                    um_text(f->win_ns >= span_ns / 100 && f->win_ns ? "warning" : "note"));
+    write_message(e, f);
+    write_locations(e, f);
+    um_emitter_object(e, "partialFingerprints");
+    um_emitter_pair(e, "umrtFinding/v1", NULL, um_text(print));
+    um_emitter_end(e);
+    um_emitter_pair(e, "rank", NULL,
+                    um_percent(most_ns ? (uint64_t)(100.0 * (double)f->win_ns / (double)most_ns)
+                                       : 0));
+    um_emitter_object(e, "properties");
+    um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
+    um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));
+    um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
+    um_emitter_object(e, "evidence");
+    for (uint32_t i = 0; i < f->n_evidence; i++)
+        um_emitter_pair(e, f->evidence[i].key, NULL, f->evidence[i].value);
+    um_emitter_end(e);
+    um_emitter_end(e);
+    um_emitter_end(e);
+}
+
+static void notify(um_emitter_t *e, const char *path, const char *text)
+{
+    char *line = NULL;
+
+    if (asprintf(&line, "%s: %s", path, text) < 0)
+        line = NULL;
+    um_emitter_object(e, NULL);
+    um_emitter_pair(e, "level", NULL, um_text("warning"));
+    message(e, "message", line ? line : text);
+    um_emitter_end(e);
+    free(line);
+}
+
+/* What keeps the log from being all that happened. */
+static void write_invocation(um_emitter_t *e, const um_report_t *r)
+{
+    um_emitter_array(e, "invocations");
+    um_emitter_object(e, NULL);
+    um_emitter_pair(e, "executionSuccessful", NULL, um_bool(true));
+    um_emitter_array(e, "toolExecutionNotifications");
+    for (size_t i = 0; i < r->n_traces; i++) {
+        const um_trace_stat_t *t = &r->traces[i];
+
+        if (t->note)
+            notify(e, t->path, t->note);
+        if (t->losses)
+            notify(e, t->path, "records were lost while it was recorded");
+        if (t->tracing != UM_TRACING_ON)
+            notify(e, t->path, "faults and migrations were not recorded, or there were none");
+    }
+    um_emitter_end(e);
+    um_emitter_end(e);
+    um_emitter_end(e);
+}
+
+void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
+{
+    uint64_t span_ns = 0;
+
+    for (size_t i = 0; i < r->n_traces; i++) {
+        const um_trace_stat_t *t = &r->traces[i];
+
+        if (t->last_ns > t->first_ns && t->last_ns - t->first_ns > span_ns)
+            span_ns = t->last_ns - t->first_ns;
+    }
+    um_emitter_pair(e, "$schema", NULL, um_text("https://json.schemastore.org/sarif-2.1.0.json"));
+    um_emitter_pair(e, "version", NULL, um_text("2.1.0"));
+    um_emitter_array(e, "runs");
+    um_emitter_object(e, NULL);
+    um_emitter_object(e, "tool");
+    um_emitter_object(e, "driver");
+    um_emitter_pair(e, "name", NULL, um_text("umrt"));
+    um_emitter_pair(e, "version", NULL, um_text(UM_VERSION));
+    write_rules(e);
+    um_emitter_end(e);
+    um_emitter_end(e);
+    write_invocation(e, r);
+    um_emitter_pair(e, "columnKind", NULL, um_text("unicodeCodePoints"));
+    um_emitter_array(e, "results");
+    for (size_t i = 0; i < findings->n && i < um_emitter_options(e)->top; i++)
+        write_result(e, &findings->list[i], findings->list[0].win_ns, span_ns);
+    um_emitter_end(e);
+    um_emitter_end(e);
+    um_emitter_end(e);
+}

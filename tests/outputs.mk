@@ -1,0 +1,7 @@
+# What a report is written as, and what is compared or exported.
+check_PROGRAMS += tests/unit/report_outputs
+tests_unit_report_outputs_SOURCES = tests/unit/report_outputs.c $(report_stream)
+tests_unit_report_outputs_LDADD = $(report_ldadd)
+
+dist_check_SCRIPTS += tests/cli/report_outputs.sh
+EXTRA_DIST += tests/cli/check_schema.py tests/cli/check_sarif.py
