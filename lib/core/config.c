@@ -38,6 +38,8 @@ const um_option_t um_option_table[] = {
      UM_OPTION_UINT, 1, 16, UM_AT(workers)},
     {"flush-us", "1000", "period of draining CUPTI, microseconds; records are lost above 1000",
      UM_OPTION_UINT, 100, 1000000, UM_AT(flush_us)},
+    {"guard-per-mille", "10", "share of the run's time that withheld baselines may cost, 0 = none",
+     UM_OPTION_UINT, 0, 1000, UM_AT(guard_per_mille)},
     {"page-tables", "on", "read from the page tables what the CPU has",
      UM_OPTION_BOOL, 0, 1, UM_AT(page_tables)},
     {"call-sites", "on", "capture the stack at managed allocations",

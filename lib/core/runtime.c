@@ -100,6 +100,7 @@ static um_status_t start_hinter(void)
     um_page_tables_t tables;
     um_hinter_config_t config = {.regions = self.regions,
                                  .advisors = self.settings.advisors,
+                                 .guard_per_mille = (uint32_t)self.settings.guard_per_mille,
                                  .gate = {.headroom_bytes = self.settings.headroom_bytes,
                                           .piece_bytes = self.settings.piece_bytes,
                                           .pending = &self.hints_pending},

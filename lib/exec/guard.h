@@ -1,17 +1,19 @@
 /*
- * guard.h - does hinting win? Each group of hints is held against its own withheld baseline.
+ * guard.h - does hinting win? What is hinted is held against its own withheld baseline.
  *
- * A group is what one advisor proposes for one repeated place of the program: a launch (its kernel, grid
- * and the roles of its regions), or a wait. The program's time is cut into rounds: from a place to its
- * next occurrence, which holds everything that the hint may have made faster or slower, the CPU's part
- * as well. Now and then a group is withheld for whole rounds and their time compared. How often is a
- * matter of what it may cost: withholding is paid for out of a small share of the time that has passed.
+ * A place is a launch that comes again (its kernel, grid and the roles of its regions) or a wait that
+ * does (by the kernel launched last before it). A group is what one advisor proposes at one place. A
+ * round of a place goes from one occurrence to the next that has a wait before it, and so holds whatever
+ * the hint made faster or slower, the CPU's part too. Now and then one group, and never two at a time,
+ * is withheld for a round; the medians of the rounds with and without it are what it is judged by.
  *
- * What bears it out or not without a trial is counted as well: pages brought to the GPU that the CPU took
- * back before a kernel had them are a loss that nobody has to measure.
+ * Withholding is paid for: the time that it is expected to cost (by bytes at first, as measured later)
+ * must fit in a small share of the time that has passed. So what is cheap to try is tried early, and what
+ * is dear is tried in long runs only. A group that surely gains less than 1 % of its round is given up, but for a rare
+ * second look. Advice stays in force and cannot be withheld for a round: its baseline is the rounds
+ * before it, and when it does not win it is taken back.
  *
- * Verdicts, once reached, are kept: lost groups are not proposed again (but for a rare second look),
- * won ones are tried ever more seldom. Times come from events; nothing here reads a clock.
+ * Times come from events; nothing here reads a clock.
  *
  * Threads: the one that feeds it; um_guard_stats from any.
  */
@@ -20,37 +22,40 @@
 
 #include "um_advisor.h"
 
+#define UM_GUARD_ADVISORS 16u /* at most */
+
 typedef struct um_guard um_guard_t;
 
 typedef struct um_guard_config {
-    uint32_t
-        budget_per_mille; /* of the run's time that withheld rounds may cost, 0 = never withheld */
-    uint64_t seed;        /* which rounds are withheld */
-    bool trial;           /* UM_MODE_TRIAL: every other round, whatever it costs */
+    uint32_t budget_per_mille; /* of the time passed that withheld rounds may cost; 0 = none */
+    bool trial;                /* every other round is withheld, whatever it costs */
+    const char *advisor[UM_GUARD_ADVISORS]; /* names (static), by index */
 } um_guard_config_t;
 
 um_status_t um_guard_new(const um_guard_config_t *config, um_guard_t **out);
 void um_guard_free(um_guard_t *guard); /* NULL is fine */
 
-/* Every event; LAUNCH and SYNC before the decision about them. LEARNED of "guard" brings verdicts. */
+/* Every event, a LAUNCH or SYNC before it is decided about. Guard's own LEARNED bring verdicts. */
 void um_guard_observe(um_guard_t *guard, const um_event_t *event);
 
-/* May the advisor of that name propose for the launch or wait that was observed last? `reversible`: what it
- * proposes is undone by the next access; advice is not. */
-bool um_guard_allows(um_guard_t *guard, const char *advisor);
-/* It was allowed to, and so much was admitted by the gate. */
-void um_guard_admitted(um_guard_t *guard, const char *advisor, uint64_t bytes);
+/* The advisors that may propose at the launch or the entry of the wait that was observed last: bit i
+ * = config.advisor[i]. */
+uint32_t um_guard_allowed(um_guard_t *guard);
+/* The gate has admitted a proposal of theirs there. */
+void um_guard_admitted(um_guard_t *guard, unsigned advisor, const um_hint_t *hint);
+/* Advice that has lost: the hint that takes it back, and whose it was. False when there is no more. */
+bool um_guard_take_back(um_guard_t *guard, um_hint_t *out, unsigned *advisor);
 
 /* The verdicts as LEARNED events. */
 void um_guard_learned(const um_guard_t *guard, um_event_fn emit, void *ctx);
 
-/* All groups of the run. Nanoseconds; a difference and its standard error. */
+/* Of all groups, since the start. */
 typedef struct um_guard_stats {
     uint64_t groups, won, lost; /* lost: given up */
-    uint64_t rounds, withheld;  /* compared */
-    int64_t saved_ns;           /* over the run, by the withheld rounds; may be negative */
-    uint64_t error_ns;          /* of that: one standard error */
-    bool measured;              /* some group had rounds of both sorts: the two above hold */
+    uint64_t rounds, withheld;  /* with hints; without */
+    bool measured;              /* some group has rounds of both sorts; only then: */
+    int64_t saved_ns;           /* over all rounds with hints; may be negative */
+    uint64_t error_ns;          /* one standard error of that */
 } um_guard_stats_t;
 void um_guard_stats(const um_guard_t *guard, um_guard_stats_t *out);
 

@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "view.h"
 
-#define MAX_ADVISORS 16
+#define MAX_ADVISORS UM_GUARD_ADVISORS
 #define MAX_RANGES   256 /* regions of one launch; more are left alone */
 #define QUIET_AFTER  4   /* launches in a row that needed nothing */
 #define EVERY        "all"
@@ -30,6 +30,8 @@ typedef struct range {
 struct um_hinter {
     um_hinter_config_t config;
     um_gate_t *gate;
+    um_guard_t *guard; /* NULL = every advisor may always propose */
+    uint32_t allowed;  /* bits of those that may, now */
     um_residency_t *residency;
     advisor_t advisor[MAX_ADVISORS];
     unsigned n_advisors;
@@ -84,6 +86,33 @@ static uint32_t collect(um_hinter_t *hinter, const um_ev_launch_t *launch)
     return n;
 }
 
+static um_hints_t hints_of(um_hinter_t *hinter, unsigned i)
+{
+    return (um_hints_t){.gate = hinter->gate,
+                        .view = &hinter->view,
+                        .who = hinter->advisor[i].ops,
+                        .guard = hinter->guard,
+                        .index = i};
+}
+
+/* Who may propose here; what has lost and is in force is taken back. */
+static void ask_guard(um_hinter_t *hinter)
+{
+    um_hint_t hint;
+    unsigned i;
+
+    hinter->allowed = UINT32_MAX;
+    if (!hinter->guard)
+        return;
+    hinter->allowed = um_guard_allowed(hinter->guard);
+    while (um_guard_take_back(hinter->guard, &hint, &i)) {
+        um_hints_t hints = hints_of(hinter, i);
+
+        hints.guard = NULL;
+        um_hints_add(&hints, &hint);
+    }
+}
+
 /* Asks every advisor about the next stretch of a range. false = the range is done with. */
 static bool decide_stretch(um_hinter_t *hinter, range_t *range)
 {
@@ -103,9 +132,10 @@ static bool decide_stretch(um_hinter_t *hinter, range_t *range)
     range->next = stop;
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
-        um_hints_t hints = {.gate = hinter->gate, .view = view, .who = ops};
+        um_hints_t hints = hints_of(hinter, i);
 
-        if (!ops->decide || (range->settled && !ops->always && !ops->blind))
+        if (!ops->decide || !(hinter->allowed >> i & 1) ||
+            (range->settled && !ops->always && !ops->blind))
             continue;
         ops->decide(hinter->advisor[i].state, view, &hints);
         range->admitted += hints.admitted;
@@ -148,12 +178,14 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
     if (!n || (launch->flags & UM_LAUNCH_CAPTURED))
         return;
+    hinter->view.launch = launch;
+    hinter->view.now_ns = event->time_ns;
+    hinter->view.stretch = (um_stretch_t){0};
+    ask_guard(hinter);
     for (uint32_t i = 0; i < n; i++)
         um_gate_taken(hinter->gate, hinter->range[i].addr,
                       hinter->range[i].end - hinter->range[i].addr);
     n = leave_out_settled(hinter, n, launch->device);
-    hinter->view.launch = launch;
-    hinter->view.now_ns = event->time_ns;
     for (uint32_t i = 0; i < n; i++) {
         range_t *range = &hinter->range[i];
 
@@ -199,11 +231,12 @@ static void on_wait(um_hinter_t *hinter, const um_event_t *event)
     view->now_ns = event->time_ns;
     view->stretch = (um_stretch_t){0};
     view->held = 0;
+    ask_guard(hinter);
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
-        um_hints_t hints = {.gate = hinter->gate, .view = view, .who = ops};
+        um_hints_t hints = hints_of(hinter, i);
 
-        if (ops->decide_sync)
+        if (ops->decide_sync && hinter->allowed >> i & 1)
             ops->decide_sync(hinter->advisor[i].state, view, &hints);
     }
     view->sync = NULL;
@@ -255,6 +288,8 @@ static void on_event(void *ctx, const um_event_t *event)
 
     if (event->type != UM_EV_ACCESS)
         show_advisors(hinter, event);
+    if (hinter->guard)
+        um_guard_observe(hinter->guard, event);
     um_residency_observe(hinter->residency, event);
     hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit;
     switch (event->type) {
@@ -380,6 +415,16 @@ static void warn_of_unknown(const char *list, const um_advisor_ops_t *const *tab
     }
 }
 
+static um_status_t add_guard(um_hinter_t *hinter)
+{
+    um_guard_config_t config = {.budget_per_mille = hinter->config.guard_per_mille,
+                                .trial = hinter->config.guard_trial};
+
+    for (unsigned i = 0; i < hinter->n_advisors; i++)
+        config.advisor[i] = hinter->advisor[i].ops->name;
+    return config.budget_per_mille || config.trial ? um_guard_new(&config, &hinter->guard) : UM_OK;
+}
+
 static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
 {
     advisor_t *advisor = &hinter->advisor[hinter->n_advisors];
@@ -422,6 +467,8 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
         if ((named(advisors, table[i]->name) || named(advisors, EVERY)) &&
             (status = add_advisor(hinter, table[i])) != UM_OK)
             goto fail;
+    if ((status = add_guard(hinter)) != UM_OK)
+        goto fail;
     um_residency_tell(hinter->residency, show_advisors, hinter);
     warn_of_unknown(advisors, table);
     config->executor->done = on_done;
@@ -445,6 +492,7 @@ void um_hinter_free(um_hinter_t *hinter)
     }
     um_view_fini(&hinter->view);
     um_residency_free(hinter->residency);
+    um_guard_free(hinter->guard);
     um_gate_free(hinter->gate);
     free(hinter);
 }
@@ -452,6 +500,9 @@ void um_hinter_free(um_hinter_t *hinter)
 void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out)
 {
     um_gate_stats(hinter->gate, &out->gate);
+    out->guard = (um_guard_stats_t){0};
+    if (hinter->guard)
+        um_guard_stats(hinter->guard, &out->guard);
     out->hinted_launches = atomic_load(&hinter->hinted_launches);
     out->declined = atomic_load(&hinter->declined);
     out->no_hints = atomic_load(&hinter->takes_hints) ? NULL : atomic_load(&hinter->no_hints);

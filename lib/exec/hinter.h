@@ -13,6 +13,7 @@
 
 #include "core/bus.h"
 #include "gate.h"
+#include "guard.h"
 #include "model/residency.h"
 
 typedef struct um_hinter um_hinter_t;
@@ -22,8 +23,10 @@ typedef struct um_hinter_config {
     um_executor_t *executor;              /* not owned; its `done` is taken over */
     const um_page_tables_t *page_tables;  /* copied; NULL = cannot be asked */
     const um_advisor_ops_t *const *table; /* NULL = um_advisor_table */
-    const char *advisors;  /* comma list of names, "all" = the whole table; NULL or "" =
+    const char *advisors;     /* comma list of names, "all" = the whole table; NULL or "" =
                              UM_ADVISORS_DEFAULT out of um_advisor_table, all of another table */
+    uint32_t guard_per_mille; /* um_guard_config_t; 0 without guard_trial = no guard at all */
+    bool guard_trial;
     um_gate_config_t gate; /* regions and executor are filled in */
     um_event_fn post;      /* where HINT outcomes go; any thread; they must come back as events */
     void *post_ctx;
@@ -40,6 +43,7 @@ void um_hinter_context_going(um_hinter_t *hinter, uint32_t context, uint64_t now
 
 typedef struct um_hinter_stats {
     um_gate_stats_t gate;
+    um_guard_stats_t guard;
     uint64_t hinted_launches; /* at least one piece was admitted for them */
     uint64_t declined;        /* arguments that advisors left alone on purpose */
     const char *no_hints;     /* why no GPU here takes hints, NULL = one does or none was seen */

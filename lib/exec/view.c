@@ -124,6 +124,7 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
 {
     const um_view_t *view = hints->view;
     um_gate_cause_t cause = {.now_ns = view->now_ns};
+    uint32_t admitted;
 
     if (view->launch) {
         cause.context = view->launch->context;
@@ -134,7 +135,10 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
         cause.stream = view->sync->stream;
         cause.wait = view->sync->kind ? view->sync->kind : UM_SYNC_DEVICE;
     }
-    return um_gate_propose(hints->gate, hint, &cause);
+    admitted = um_gate_propose(hints->gate, hint, &cause);
+    if (admitted && hints->guard)
+        um_guard_admitted(hints->guard, hints->index, hint);
+    return admitted;
 }
 
 /* What is not held of it, run by run. */

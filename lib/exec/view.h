@@ -3,6 +3,7 @@
 #define UM_VIEW_H
 
 #include "gate.h"
+#include "guard.h"
 #include "model/residency.h"
 
 typedef struct um_view_params {
@@ -28,6 +29,8 @@ struct um_hints {
     um_gate_t *gate;
     um_view_t *view;
     const um_advisor_ops_t *who;
+    um_guard_t *guard; /* may be NULL */
+    unsigned index;    /* of the advisor, for the guard */
     uint32_t admitted;
     bool declined;
 };

@@ -1,0 +1,344 @@
+/* The guard against programs whose times are known. */
+#include "exec/guard.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define MS  1000000u
+#define MIB ((uint64_t)1 << 20)
+
+/* A loop: launch, wait, some time of the CPU's. */
+typedef struct program {
+    um_guard_t *guard;
+    uint64_t now_ns, started_ns, plain_ns; /* plain: what the same steps take without hints */
+    uint64_t steps, withheld;
+    uint64_t with_ns, without_ns; /* of a step */
+    uint64_t bytes;               /* hinted in a step */
+    uint64_t seed, noise_ns;
+    bool no_waits;
+    unsigned advisor;
+    uint32_t kind; /* of the hint */
+} program_t;
+
+static uint64_t noise(program_t *program)
+{
+    program->seed = program->seed * 6364136223846793005u + 1442695040888963407u;
+    return program->noise_ns ? (program->seed >> 33) % program->noise_ns : 0;
+}
+
+static void see(program_t *program, um_event_t *event)
+{
+    event->time_ns = program->now_ns;
+    um_guard_observe(program->guard, event);
+}
+
+static program_t start(const um_guard_config_t *config, uint64_t with_ns, uint64_t without_ns)
+{
+    program_t program = {.now_ns = 1000 * MS,
+                         .started_ns = 1000 * MS,
+                         .with_ns = with_ns,
+                         .without_ns = without_ns,
+                         .bytes = 4 * MIB,
+                         .seed = 7,
+                         .kind = UM_HINT_PREFETCH};
+    um_event_t kernel = {.type = UM_EV_KERNEL}, alloc = {.type = UM_EV_REGION_ALLOC};
+
+    cr_assert_eq(um_guard_new(config, &program.guard), UM_OK);
+    for (uint32_t i = 1; i <= 4; i++) {
+        char name[] = {'k', (char)('0' + i), 0};
+
+        kernel.u.kernel = (um_ev_kernel_t){.kernel = i, .name = name};
+        see(&program, &kernel);
+        alloc.u.region_alloc = (um_ev_region_alloc_t){.region = i,
+                                                      .family = UM_FAMILY_MANAGED,
+                                                      .addr = i << 28,
+                                                      .bytes = i * MIB};
+        see(&program, &alloc);
+    }
+    return program;
+}
+
+/* Is the advisor allowed at the launch of that kernel? */
+static bool launch(program_t *program, uint32_t kernel)
+{
+    um_arg_t arg = {.region = kernel};
+    um_event_t event = {.type = UM_EV_LAUNCH};
+    um_hint_t hint = {.kind = program->kind, .bytes = program->bytes, .addr = kernel << 28};
+
+    event.u.launch = (um_ev_launch_t){
+        .kernel = kernel, .grid = {8, 1, 1}, .block = {64, 1, 1}, .n_args = 1, .args = &arg};
+    see(program, &event);
+    if (!(um_guard_allowed(program->guard) >> program->advisor & 1))
+        return false;
+    um_guard_admitted(program->guard, program->advisor, &hint);
+    return true;
+}
+
+static void wait_for_it(program_t *program, uint64_t ns)
+{
+    um_event_t event = {.type = UM_EV_SYNC};
+
+    if (!program->no_waits) {
+        event.u.sync.kind = UM_SYNC_DEVICE;
+        see(program, &event);
+    }
+    program->now_ns += ns;
+    if (program->no_waits)
+        return;
+    event.u.sync.exit = 1;
+    see(program, &event);
+}
+
+static void step(program_t *program)
+{
+    bool hinted = launch(program, 1);
+    uint64_t extra = noise(program);
+
+    wait_for_it(program, (hinted ? program->with_ns : program->without_ns) + extra);
+    program->plain_ns += program->without_ns + extra;
+    program->steps++;
+    program->withheld += !hinted;
+}
+
+static void run_for(program_t *program, uint64_t ns)
+{
+    for (uint64_t until = program->now_ns + ns; program->now_ns < until;)
+        step(program);
+}
+
+static const um_guard_config_t one_per_cent = {.budget_per_mille = 10, .advisor = {"a", "b"}};
+
+Test(guard, what_wins_is_kept_and_its_baseline_costs_no_more_than_the_budget)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 10 * MS);
+    um_guard_stats_t stats;
+    uint64_t took, best;
+
+    p.noise_ns = MS / 10;
+    run_for(&p, 4000ull * MS);
+    um_guard_stats(p.guard, &stats);
+    took = p.now_ns - p.started_ns;
+    best = p.plain_ns - p.steps * 8 * MS;
+    cr_assert(stats.measured && stats.won == 1 && stats.lost == 0);
+    cr_assert(p.withheld >= 3, "%lu of %lu", p.withheld, p.steps);
+    cr_assert((double)took < 1.011 * (double)best + 8 * MS, "%lu ns, at best %lu", took, best);
+    /* It says what was saved: 8 ms each time. */
+    cr_assert((double)stats.saved_ns > 0.95 * 8 * MS * (double)(p.steps - p.withheld));
+    cr_assert((double)stats.saved_ns < 1.05 * 8 * MS * (double)(p.steps - p.withheld));
+    um_guard_free(p.guard);
+}
+
+Test(guard, what_loses_is_given_up_before_it_costs_two_per_cent_of_two_seconds)
+{
+    static const uint64_t step_ns[] = {MS / 2, 2 * MS, 8 * MS};
+
+    for (size_t i = 0; i < 3; i++)
+        for (uint64_t percent = 5; percent <= 40; percent += 5) {
+            program_t p = start(&one_per_cent, step_ns[i] * (100 + percent) / 100, step_ns[i]);
+            um_guard_stats_t stats;
+
+            p.noise_ns = step_ns[i] / 100;
+            p.bytes = MIB;
+            run_for(&p, 2000ull * MS);
+            um_guard_stats(p.guard, &stats);
+            cr_expect_eq(stats.lost, 1);
+            cr_expect((double)(p.now_ns - p.started_ns) < 1.02 * (double)p.plain_ns,
+                      "steps of %lu ns, %lu %% slower: %.3f of plain", step_ns[i], percent,
+                      (double)(p.now_ns - p.started_ns) / (double)p.plain_ns);
+            um_guard_free(p.guard);
+        }
+}
+
+Test(guard, what_gains_nothing_is_given_up)
+{
+    program_t p = start(&one_per_cent, MS, MS);
+    um_guard_stats_t stats;
+
+    p.noise_ns = MS / 100;
+    run_for(&p, 2000ull * MS);
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.lost, 1);
+    um_guard_free(p.guard);
+}
+
+Test(guard, a_lost_hint_gets_a_rare_second_look_and_may_come_back)
+{
+    program_t p = start(&one_per_cent, 2 * MS, MS);
+    um_guard_stats_t stats;
+    uint64_t steps, withheld;
+
+    p.bytes = MIB;
+    run_for(&p, 1000ull * MS);
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.lost, 1);
+    steps = p.steps;
+    withheld = p.withheld;
+    run_for(&p, 1000ull * MS);
+    cr_assert((p.steps - steps) - (p.withheld - withheld) <= 1 + 9 * (p.steps - steps) / 64,
+              "%lu of %lu", p.steps - steps - (p.withheld - withheld), p.steps - steps);
+    p.with_ns = MS / 4; /* the program has changed */
+    run_for(&p, 6000ull * MS);
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.lost, 0);
+    um_guard_free(p.guard);
+}
+
+Test(guard, without_waits_there_are_no_rounds_and_nothing_is_withheld)
+{
+    program_t p = start(&one_per_cent, MS, MS);
+
+    p.no_waits = true;
+    run_for(&p, 2000ull * MS);
+    cr_assert_eq(p.withheld, 0);
+    um_guard_free(p.guard);
+}
+
+Test(guard, never_withholds_without_a_budget)
+{
+    um_guard_config_t none = {.advisor = {"a"}};
+    program_t p = start(&none, MS, 5 * MS);
+
+    run_for(&p, 2000ull * MS);
+    cr_assert_eq(p.withheld, 0);
+    um_guard_free(p.guard);
+}
+
+Test(guard, a_trial_withholds_every_other_round)
+{
+    um_guard_config_t trial = {.trial = true, .advisor = {"a"}};
+    program_t p = start(&trial, MS, 5 * MS);
+
+    run_for(&p, 2000ull * MS);
+    cr_assert(p.withheld >= p.steps / 2 - 4 && p.withheld <= p.steps / 2 + 1, "%lu of %lu",
+              p.withheld, p.steps);
+    um_guard_free(p.guard);
+}
+
+Test(guard, withholds_at_one_place_at_a_time)
+{
+    program_t p = start(&one_per_cent, 0, 0);
+
+    p.bytes = MIB / 4;
+    for (uint32_t i = 0; i < 4000; i++) {
+        unsigned without = 0;
+
+        for (uint32_t k = 1; k <= 4; k++) {
+            bool hinted = launch(&p, k);
+
+            without += !hinted;
+            wait_for_it(&p, hinted ? MS / 10 : MS / 5);
+        }
+        cr_assert_leq(without, 1);
+        p.withheld += without;
+    }
+    cr_assert_geq(p.withheld, 12); /* each has had its turn */
+    um_guard_free(p.guard);
+}
+
+Test(guard, advice_that_makes_rounds_longer_is_taken_back)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 2 * MS);
+    um_hint_t back;
+    unsigned who = 99;
+
+    for (int i = 0; i < 10; i++) { /* before: nothing is proposed */
+        um_event_t event = {.type = UM_EV_LAUNCH};
+        um_arg_t arg = {.region = 1};
+
+        event.u.launch = (um_ev_launch_t){
+            .kernel = 1, .grid = {8, 1, 1}, .block = {64, 1, 1}, .n_args = 1, .args = &arg};
+        see(&p, &event);
+        wait_for_it(&p, 2 * MS);
+    }
+    p.kind = UM_HINT_READ_MOSTLY;
+    p.advisor = 1;
+    cr_assert(launch(&p, 1));
+    wait_for_it(&p, 20 * MS);
+    cr_assert_not(um_guard_take_back(p.guard, &back, &who));
+    p.kind = UM_HINT_PREFETCH;
+    p.with_ns = 20 * MS;
+    for (int i = 0; i < 8 && !um_guard_take_back(p.guard, &back, &who); i++)
+        step(&p);
+    cr_assert_eq(who, 1);
+    cr_assert_eq(back.kind, UM_HINT_UNSET_READ_MOSTLY);
+    cr_assert_eq(back.addr, 1 << 28);
+    cr_assert_eq(back.bytes, p.bytes);
+    cr_assert_not(um_guard_take_back(p.guard, &back, &who));
+    cr_assert_not(launch(&p, 1));
+    um_guard_free(p.guard);
+}
+
+Test(guard, advice_that_wins_stays)
+{
+    program_t p = start(&one_per_cent, 20 * MS, 20 * MS);
+    um_hint_t back;
+    unsigned who;
+    um_guard_stats_t stats;
+
+    p.bytes = 0; /* nothing admitted yet */
+    for (int i = 0; i < 10; i++)
+        step(&p);
+    p.kind = UM_HINT_READ_MOSTLY;
+    p.bytes = MIB;
+    p.with_ns = 2 * MS;
+    for (int i = 0; i < 40; i++) {
+        step(&p);
+        p.bytes = 0;
+        p.kind = UM_HINT_PREFETCH;
+        cr_assert_not(um_guard_take_back(p.guard, &back, &who));
+    }
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.won, 1);
+    um_guard_free(p.guard);
+}
+
+/* ---- another run ---- */
+
+static um_ev_learned_t kept[8];
+static char words[8][2][16];
+static unsigned n_kept;
+
+static void keep(void *ctx, const um_event_t *event)
+{
+    (void)ctx;
+    cr_assert_lt(n_kept, 8);
+    kept[n_kept] = event->u.learned;
+    strcpy(words[n_kept][0], event->u.learned.who);
+    strcpy(words[n_kept][1], event->u.learned.what);
+    kept[n_kept].who = words[n_kept][0];
+    kept[n_kept].what = words[n_kept][1];
+    n_kept++;
+}
+
+Test(guard, what_an_earlier_run_found_to_lose_is_not_tried_again)
+{
+    program_t p = start(&one_per_cent, 2 * MS, MS);
+    um_event_t event = {.type = UM_EV_LEARNED};
+    uint64_t until;
+
+    p.bytes = MIB;
+    run_for(&p, 1000ull * MS);
+    um_guard_learned(p.guard, keep, NULL);
+    um_guard_free(p.guard);
+    cr_assert_eq(n_kept, 1);
+
+    p = start(&one_per_cent, 2 * MS, MS);
+    p.bytes = MIB;
+    event.u.learned = kept[0];
+    see(&p, &event);
+    event.u.learned.what = "nobody"; /* an advisor that is not asked in this run */
+    see(&p, &event);
+    for (until = 0; until < 60; until++)
+        step(&p);
+    cr_assert_eq(p.withheld, 60);
+    um_guard_free(p.guard);
+}
+
+Test(guard, hints_are_allowed_where_nothing_is_known)
+{
+    program_t p = start(&one_per_cent, MS, MS);
+
+    cr_assert(launch(&p, 1));
+    cr_assert(launch(&p, 2));
+    um_guard_free(p.guard);
+}
