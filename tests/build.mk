@@ -4,6 +4,7 @@ dist_check_SCRIPTS += \
 	tests/meta/exported_symbols.sh \
 	tests/meta/needed_libraries.sh \
 	tests/meta/installed_headers.sh \
+	tests/meta/measure.sh \
 	tests/meta/install_tree.sh \
 	tests/meta/quickstart_run.sh \
 	tests/meta/tree_hygiene.sh

@@ -17,7 +17,10 @@ __global__ void step(const uint32_t *__restrict__ in, uint32_t *__restrict__ out
 int main(int argc, char **argv)
 {
     work_start(argc, argv,
-               {{"before, back", BEFORE | BACK}, {"race, back", RACE | BACK}, {"before", BEFORE}, {"map", MAP}},
+               {{"before, back", BEFORE | BACK},
+                {"race, back", RACE | BACK},
+                {"before", BEFORE},
+                {"map", MAP}},
                {{"mib", "input and output, in MiB each", &mib}});
     size_t n = mib << 18;
     buffer<uint32_t> in = make<uint32_t>(n, SHARED), out = make<uint32_t>(n, SHARED);

@@ -15,7 +15,10 @@ __global__ void transform(const uint32_t *__restrict__ in, uint32_t *__restrict_
 int main(int argc, char **argv)
 {
     work_start(argc, argv,
-               {{"before, back", BEFORE | BACK}, {"race, back", RACE | BACK}, {"before", BEFORE}, {"map", MAP}},
+               {{"before, back", BEFORE | BACK},
+                {"race, back", RACE | BACK},
+                {"before", BEFORE},
+                {"map", MAP}},
                {{"mib", "the pool, in MiB", &mib},
                 {"slice-mib", "a slice, in MiB", &slice_mib},
                 {"kernels", "a step, each with two slices", &kernels}});
