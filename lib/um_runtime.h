@@ -22,7 +22,8 @@ typedef enum um_mode {
     UM_MODE_OFF = 1,     /* loaded and inert */
     UM_MODE_OBSERVE = 2, /* see and count, change nothing */
     UM_MODE_RECORD = 3,  /* observe and write a trace */
-    UM_MODE_HINT = 4     /* observe and prefetch */
+    UM_MODE_HINT = 4,    /* observe and prefetch */
+    UM_MODE_TRIAL = 5    /* the same, but nothing in every other round, to measure what it is worth */
 } um_mode_t;
 
 typedef void (*um_log_fn)(void *ctx, int level, const char *line); /* level: 0 error .. 3 debug */
@@ -31,9 +32,12 @@ typedef void (*um_log_fn)(void *ctx, int level, const char *line); /* level: 0 e
 typedef struct um_config {
     size_t size; /* sizeof(um_config_t): lets the struct grow */
     um_mode_t mode;
-    const char *trace_path; /* RECORD: file name pattern, NULL = UMRT_OUT or the default */
+    const char *trace_path; /* file name pattern. RECORD: NULL = UMRT_OUT or the default. HINT and
+                               TRIAL: NULL = UMRT_TRACE or none */
     um_log_fn log;          /* NULL = stderr */
     void *log_ctx;
+    const char *profile_path; /* HINT and TRIAL: what was learned is taken from this file and kept
+                                 in it; NULL = UMRT_PROFILE or none */
 } um_config_t;
 
 /* What um_runtime_init made of it; all of these are fine to go on with. */
@@ -42,7 +46,7 @@ typedef enum um_runtime_state {
     UM_RUNTIME_INERT = 1,   /* off, or impossible here: does nothing */
     UM_RUNTIME_OBSERVE = 2, /* watches only */
     UM_RUNTIME_RECORD = 3,
-    UM_RUNTIME_HINT = 4
+    UM_RUNTIME_HINT = 4 /* also for TRIAL */
 } um_runtime_state_t;
 
 typedef struct um_runtime_info {
@@ -54,15 +58,21 @@ typedef struct um_runtime_info {
  * Starts umrt in this process; config NULL = defaults (then environment UMRT_*). Idempotent: later
  * calls, also from other threads and in a process already under `umrt run`, return the state of the
  * first. UM_OK whenever the program may go on, i.e. always except UM_ERR_INVALID for a config with a
- * wrong size. What it became is in um_runtime_info.
+ * size that no um_config_t has had. What it became is in um_runtime_info.
  */
 UM_API um_status_t um_runtime_init(const um_config_t *config);
 
-/* Stops hinting and recording, ends the trace, prints the summary line. Idempotent. Runs by itself
+/* Stops hinting and recording, saves the profile, ends the trace, prints the summary line. Idempotent. Runs by itself
  * at exit; makes no CUDA call. */
 UM_API void um_runtime_shutdown(void);
 
 UM_API void um_runtime_info(um_runtime_info_t *out);
+
+/* Saves what was learned so far into the profile, which happens at the end by itself. Reads and writes
+ * files, makes no CUDA call; not for inner loops. UM_OK also where there is nothing to save;
+ * UM_ERR_STATE before init and where no profile was asked for; else what went wrong, of which a line was
+ * said, too. */
+UM_API um_status_t um_sync_profile(void);
 
 /* Counters since init; all from zero, monotonic. */
 typedef struct um_runtime_stats {

@@ -29,3 +29,5 @@ tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
 tests_unit_advisors_SOURCES = tests/unit/advisors.c
 tests_unit_baselines_SOURCES = tests/unit/baselines.c
 tests_unit_baselines_LDADD = libumtool.la $(LDADD)
+check_PROGRAMS += tests/unit/profile
+tests_unit_profile_SOURCES = tests/unit/profile.c

@@ -3,9 +3,10 @@
 bin_PROGRAMS += umrt
 umrt_SOURCES = %D%/umrt.c %D%/um_tools.h
 umrt_SOURCES += %D%/say.c %D%/input.c %D%/locate.c %D%/events.c %D%/output.c
-umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %D%/options.h
+umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %D%/options.h \
+	%D%/pattern.c %D%/pattern.h
 umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
-umrt_SOURCES += %D%/dump.c
+umrt_SOURCES += %D%/dump.c %D%/profile.c
 umrt_SOURCES += %D%/import.c %D%/report.c
 umrt_SOURCES += %D%/gen.c
 umrt_SOURCES += %D%/calibrate.c

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/recorder.h"
 #include "launch.h"
 #include "options.h"
+#include "pattern.h"
 #include "totals.h"
 #include "um_tools.h"
 
@@ -41,14 +41,6 @@ typedef struct um_record {
 
 /* ---- before ------------------------------------------------------------------------------------ */
 
-static bool has_letter(const char *pattern, char letter)
-{
-    for (const char *p = strchr(pattern, '%'); p != NULL && p[1] != '\0'; p = strchr(p + 2, '%'))
-        if (p[1] == letter)
-            return true;
-    return false;
-}
-
 static const char *default_output(void)
 {
     const char *out = getenv("UMRT_OUT");
@@ -61,94 +53,12 @@ static const char *default_output(void)
     return "umrt-%p.umt";
 }
 
-/* ".%r" before the extension: ranks with one name would delete each other's files. */
-static void add_rank(char *pattern, size_t bytes)
-{
-    const char *slash = strrchr(pattern, '/'), *dot = strrchr(pattern, '.');
-    size_t stem = dot != NULL && dot > slash + 1 ? (size_t)(dot - pattern) : strlen(pattern);
-    char extension[PATH_MAX];
-
-    snprintf(extension, sizeof extension, "%s", pattern + stem);
-    snprintf(pattern + stem, bytes - stem, ".%%r%s", extension);
-}
-
-static int absolute_pattern(const char *output, char *pattern, size_t bytes)
-{
-    char here[PATH_MAX];
-    size_t used = 0;
-
-    if (output[0] == '\0')
-        return um_say_usage("record", "--output: no file name");
-    if (output[0] != '/') {
-        if (getcwd(here, sizeof here) == NULL) {
-            um_say("the current directory: %s", strerror(errno));
-            return UM_EXIT_FAILED;
-        }
-        for (const char *c = here; *c != '\0' && used + 2 < bytes; c++) {
-            if (*c == '%')
-                pattern[used++] = '%';
-            pattern[used++] = *c;
-        }
-        pattern[used++] = '/';
-    }
-    if (used + strlen(output) >= bytes) {
-        um_say("%s: %s", output, strerror(ENAMETOOLONG));
-        return UM_EXIT_FAILED;
-    }
-    strcpy(pattern + used, output);
-    if (!has_letter(output, 'r') && !has_letter(output, 'p') &&
-        strcmp(um_recorder_rank(), "0") != 0)
-        add_rank(pattern, bytes);
-    return UM_EXIT_OK;
-}
-
-/* An old trace goes away, so that the new one gets the name. */
-static int remove_old(const char *path)
-{
-    struct stat st;
-
-    if (stat(path, &st) != 0)
-        return UM_EXIT_OK;
-    if (!um_output_check(path, NULL))
-        return UM_EXIT_USAGE;
-    if (unlink(path) != 0) {
-        um_say("%s: %s", path, strerror(errno));
-        return UM_EXIT_FAILED;
-    }
-    return UM_EXIT_OK;
-}
-
-/* The directory must be there and writable now: hours into a run is too late to find out. */
-static int check_directory(const char *path)
-{
-    char dir[2 * PATH_MAX];
-
-    snprintf(dir, sizeof dir, "%s", path);
-    *strrchr(dir, '/') = '\0';
-    if (access(dir[0] != '\0' ? dir : "/", W_OK | X_OK) == 0)
-        return UM_EXIT_OK;
-    um_say("%s: %s", dir[0] != '\0' ? dir : "/", strerror(errno));
-    return UM_EXIT_FAILED;
-}
-
 static int prepare_output(um_record_t *record)
 {
-    char host[256] = "", path[2 * PATH_MAX];
-    um_recorder_names_t names = {.pid = getpid(), .rank = um_recorder_rank(), .host = host};
     const char *output = record->output != NULL ? record->output : default_output();
-    int status = absolute_pattern(output, record->pattern, sizeof record->pattern);
 
-    gethostname(host, sizeof host - 1);
-    if (status != UM_EXIT_OK)
-        return status;
-    if (um_recorder_name(record->pattern, &names, 0, path, sizeof path) != UM_OK) {
-        um_say("%s: %s", output, strerror(ENAMETOOLONG));
-        return UM_EXIT_FAILED;
-    }
-    status = check_directory(path);
-    if (status == UM_EXIT_OK && !has_letter(record->pattern, 'p'))
-        status = remove_old(path);
-    return status;
+    return um_pattern_for_trace("record", "output", output, record->pattern,
+                                sizeof record->pattern);
 }
 
 /* ---- after ------------------------------------------------------------------------------------- */
@@ -323,7 +233,7 @@ int um_cmd_record(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    static const char *const own_settings[] = {"mode", "out", "deep", NULL};
+    static const char *const own_settings[] = {"mode", "out", "deep", "profile", "trace", NULL};
     static um_record_t record;
     um_flags_t flags = {"record", usage, "o:dq", own, own_settings, take, &record};
     int first, status = um_flags_parse(&flags, argc, argv, &first);

@@ -4,6 +4,7 @@
 
 #include "launch.h"
 #include "options.h"
+#include "pattern.h"
 #include "um_tools.h"
 
 static const char usage[] =
@@ -11,18 +12,44 @@ static const char usage[] =
     "Runs PROGRAM, unchanged, with its managed memory moved to where it will be needed.\n"
     "Its output and exit status are its own; one summary line follows on stderr.\n"
     "\n"
-    "  -m, --mode=MODE   hint (default) or observe: watch and count, change nothing\n"
-    "  -q, --quiet       no line of umrt's\n"
-    "  -h, --help        this text\n";
+    "  -p, --profile=FILE  begin with what earlier runs have learned, and keep in FILE what this "
+    "one does\n"
+    "                      (made when it is not there)\n"
+    "  -m, --mode=MODE     hint (default); observe: watch and count, change nothing; or trial: "
+    "hint,\n"
+    "                      but in every other round nothing, to measure what it is worth\n"
+    "  -t, --trace=FILE    write a trace of the run, hints included, without faults and "
+    "migrations\n"
+    "  -q, --quiet         no line of umrt's\n"
+    "  -h, --help          this text\n";
 
 typedef struct um_run {
     um_launch_t launch;
     um_mode_t mode;
+    char profile[2 * PATH_MAX]; /* absolute patterns, "" = none */
+    char trace[2 * PATH_MAX];
 } um_run_t;
 
 static const char *mode_name(um_mode_t mode)
 {
-    return mode == UM_MODE_OBSERVE ? "observe" : mode == UM_MODE_OFF ? "off" : "hint";
+    switch (mode) {
+    case UM_MODE_OFF:
+        return "off";
+    case UM_MODE_OBSERVE:
+        return "observe";
+    case UM_MODE_TRIAL:
+        return "trial";
+    default:
+        return "hint";
+    }
+}
+
+static int take_profile(um_run_t *run, const char *name)
+{
+    char path[2 * PATH_MAX];
+    int status = um_pattern_absolute("run", "profile", name, run->profile, sizeof run->profile);
+
+    return status == UM_EXIT_OK ? um_pattern_path(run->profile, path, sizeof path) : status;
 }
 
 static int take(void *ctx, int val, const char *value)
@@ -33,8 +60,12 @@ static int take(void *ctx, int val, const char *value)
         run->launch.quiet = true;
         return UM_EXIT_OK;
     }
+    if (val == 'p')
+        return take_profile(run, value);
+    if (val == 't')
+        return um_pattern_for_trace("run", "trace", value, run->trace, sizeof run->trace);
     if (!um_parse_mode(value, &run->mode))
-        return um_say_usage("run", "--mode: '%s' is not hint or observe", value);
+        return um_say_usage("run", "--mode: '%s' is not hint, observe or trial", value);
     if (run->mode == UM_MODE_RECORD)
         return um_say_usage("run", "--mode=record is 'umrt record'");
     return UM_EXIT_OK;
@@ -65,19 +96,22 @@ static void tell(const um_launch_t *launch)
 int um_cmd_run(int argc, char **argv)
 {
     static const struct option own[] = {
-        {"mode", required_argument, NULL, 'm'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"mode", required_argument, NULL, 'm'},  {"profile", required_argument, NULL, 'p'},
+        {"trace", required_argument, NULL, 't'}, {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
     };
-    static const char *const own_settings[] = {"mode", "out", "deep", NULL};
-    um_run_t run = {.mode = UM_MODE_HINT};
-    um_flags_t flags = {"run", usage, "m:q", own, own_settings, take, &run};
+    static const char *const own_settings[] = {"mode", "out", "deep", "profile", "trace", NULL};
+    static um_run_t run = {.mode = UM_MODE_HINT};
+    um_flags_t flags = {"run", usage, "m:p:t:q", own, own_settings, take, &run};
     int first, status = um_flags_parse(&flags, argc, argv, &first);
 
     if (first == 0)
         return status;
     um_launch_inject(&run.launch, mode_name(run.mode));
+    if (run.launch.injected && run.profile[0] != '\0')
+        setenv("UMRT_PROFILE", run.profile, 1);
+    if (run.launch.injected && run.trace[0] != '\0')
+        setenv("UMRT_TRACE", run.trace, 1);
     status = um_launch_program(&run.launch, argv + first);
     tell(&run.launch);
     um_launch_free(&run.launch);

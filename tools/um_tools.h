@@ -32,6 +32,7 @@ int um_cmd_export(int argc, char **argv);
 int um_cmd_gen(int argc, char **argv);
 int um_cmd_import(int argc, char **argv);
 int um_cmd_info(int argc, char **argv);
+int um_cmd_profile(int argc, char **argv);
 int um_cmd_record(int argc, char **argv);
 int um_cmd_replay(int argc, char **argv);
 int um_cmd_report(int argc, char **argv);

@@ -18,11 +18,15 @@ _umrt() {
         _umrt_words "$commands" "$cur"
         return
     fi
+    if ((COMP_CWORD == 2)) && [[ $command == profile && $cur != -* ]]; then
+        _umrt_words "show merge diff" "$cur"
+        return
+    fi
     if [[ $command == run || $command == record ]]; then
         # After the program's name its own completion goes on.
         for ((i = 2; i < COMP_CWORD; i++)); do
             case ${COMP_WORDS[i]} in
-            -o | -m) ((i++)) ;;
+            -o | -m | -p | -t) ((i++)) ;;
             --) ((i++)); break ;;
             -*) [[ ${COMP_WORDS[i + 1]} == "=" ]] && ((i += 2)) ;;
             *) break ;;

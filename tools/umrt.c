@@ -22,6 +22,7 @@ static const um_cmd_t commands[] = {
      um_cmd_replay},
     {"import", "turn a trace of nvprof or Nsight Systems into one of umrt", um_cmd_import},
     {"gen", "write a trace of a made-up program whose every access is known", um_cmd_gen},
+    {"profile", "what runs have learned of a program: show, merge, diff", um_cmd_profile},
     {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},
     {"dump", "the events of a trace as text, for scripts", um_cmd_dump},
     {"calibrate", "measure what managed memory costs on a GPU of this machine", um_cmd_calibrate},

@@ -20,7 +20,7 @@
 #define UM_AT(field) offsetof(um_settings_t, field)
 /* clang-format off */
 const um_option_t um_option_table[] = {
-    {"mode", "hint", "off, observe, record or hint",
+    {"mode", "hint", "off, observe, record, hint, or trial: hint, but for every other round",
      UM_OPTION_MODE, 0, 0, UM_AT(mode)},
     {"out", "umrt-%p.umt", "trace file; %p process id, %r rank, %h host name",
      UM_OPTION_STRING, 0, 0, UM_AT(out)},
@@ -52,6 +52,10 @@ const um_option_t um_option_table[] = {
      UM_OPTION_BOOL, 0, 1, UM_AT(deep)},
     {"advisors", UM_ADVISORS_DEFAULT, "comma list of the advisors to ask, 'all' for every one",
      UM_OPTION_STRING, 0, 0, UM_AT(advisors)},
+    {"profile", "", "hint: file that keeps from run to run what was learned; %p, %r, %h as in 'out'",
+     UM_OPTION_STRING, 0, 0, UM_AT(profile)},
+    {"trace", "", "hint: trace file of the run, without faults and migrations; as 'out'",
+     UM_OPTION_STRING, 0, 0, UM_AT(trace)},
     {NULL, NULL, NULL, UM_OPTION_BOOL, 0, 0, 0},
 };
 /* clang-format on */
@@ -81,19 +85,13 @@ static bool um_parse_word(const um_word_t *words, const char *text, uint64_t *ou
 bool um_parse_mode(const char *text, um_mode_t *out)
 {
     static const um_word_t words[] = {
-        {"off", UM_MODE_OFF},
-        {"0", UM_MODE_OFF},
-        {"no", UM_MODE_OFF},
-        {"false", UM_MODE_OFF},
-        {"none", UM_MODE_OFF},
-        {"observe", UM_MODE_OBSERVE},
-        {"record", UM_MODE_RECORD},
-        {"hint", UM_MODE_HINT},
-        {"on", UM_MODE_HINT},
-        {"1", UM_MODE_HINT},
-        {"yes", UM_MODE_HINT},
-        {"true", UM_MODE_HINT},
-        {NULL, 0},
+        {"off", UM_MODE_OFF},       {"0", UM_MODE_OFF},
+        {"no", UM_MODE_OFF},        {"false", UM_MODE_OFF},
+        {"none", UM_MODE_OFF},      {"observe", UM_MODE_OBSERVE},
+        {"record", UM_MODE_RECORD}, {"hint", UM_MODE_HINT},
+        {"on", UM_MODE_HINT},       {"1", UM_MODE_HINT},
+        {"yes", UM_MODE_HINT},      {"true", UM_MODE_HINT},
+        {"trial", UM_MODE_TRIAL},   {NULL, 0},
     };
     uint64_t value;
 
@@ -183,7 +181,7 @@ static const char *um_option_expects(const um_option_t *option, char *out, size_
     case UM_OPTION_BOOL:
         return "on or off";
     case UM_OPTION_MODE:
-        return "off, observe, record or hint";
+        return "off, observe, record, hint or trial";
     case UM_OPTION_STRING:
         return "text";
     case UM_OPTION_UINT:
@@ -466,7 +464,7 @@ um_status_t um_settings_load(um_settings_t *out)
 
 static const char *um_mode_text(uint64_t mode)
 {
-    static const char *const text[] = {"default", "off", "observe", "record", "hint"};
+    static const char *const text[] = {"default", "off", "observe", "record", "hint", "trial"};
 
     return mode < sizeof text / sizeof *text ? text[mode] : "unknown";
 }

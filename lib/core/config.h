@@ -17,7 +17,7 @@ typedef enum um_option_type {
     UM_OPTION_UINT,  /* decimal */
     UM_OPTION_BYTES, /* decimal with k, M, G (1024) */
     UM_OPTION_STRING,
-    UM_OPTION_MODE /* off/0/no/false, observe, record, hint/1/on/yes/true */
+    UM_OPTION_MODE /* off/0/no/false, observe, record, hint/1/on/yes/true, trial */
 } um_option_type_t;
 
 #define UM_OPTION_MAX 32 /* most options um_option_table may have */
@@ -40,6 +40,8 @@ typedef struct um_settings {
     uint64_t unified_memory;           /* record faults and migrations */
     uint64_t deep;                     /* record: push to the host before each launch */
     char *advisors;                    /* comma list, "all" = every one */
+    char *profile;                     /* file pattern; "" = none */
+    char *trace;                       /* of a hinted run: file pattern; "" = none */
     const char *source[UM_OPTION_MAX]; /* where each option's value came from, by its place in
                                           um_option_table; static strings */
 } um_settings_t;

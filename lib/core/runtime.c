@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "exec/hinter.h"
+#include "exec/learning.h"
 #include "note.h"
 #include "recorder.h"
 #include "summary.h"
@@ -29,8 +29,9 @@ static _Atomic phase_t phase;
 static _Atomic uint32_t starter; /* thread id of who is STARTING */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static um_runtime_t self;
-static um_recorder_t *recorder; /* RECORD; else NULL */
+static um_recorder_t *recorder; /* RECORD, or a trace of a hinted run; else NULL */
 static um_hinter_t *hinter;     /* HINT; else NULL */
+static um_learning_t *learning; /* HINT with a profile; else NULL */
 static um_executor_t *executor;
 static um_pagemap_t *pagemap;
 static const um_backend_t *backend;
@@ -68,15 +69,20 @@ static void post_now(void *ctx, const um_event_t *event)
     um_bus_post(self.bus, &copy, false);
 }
 
+/* What the profile says goes wherever events go. */
+static um_status_t add_sink(um_sink_t sink)
+{
+    if (learning)
+        um_learning_tells(learning, &sink);
+    return um_bus_add_sink(self.bus, &sink);
+}
+
 static um_status_t start_recorder(const char *pattern)
 {
-    um_sink_t sink;
     um_status_t status = um_recorder_open(pattern, &recorder);
 
-    if (status == UM_OK) {
-        sink = um_recorder_sink(recorder);
-        return um_bus_add_sink(self.bus, &sink);
-    }
+    if (status == UM_OK)
+        return add_sink(um_recorder_sink(recorder));
     snprintf(reason, sizeof(reason), "cannot write the trace '%.150s': %s", pattern,
              status == UM_ERR_IO ? strerror(errno) : um_status_string(status));
     return status;
@@ -95,7 +101,18 @@ static const um_page_tables_t *page_tables(um_page_tables_t *tables)
     return tables;
 }
 
-static um_status_t start_hinter(void)
+/* Before the sinks that it tells. Without it the run is as good as a first one. */
+static um_status_t start_learning(const char *pattern)
+{
+    um_sink_t sink;
+
+    if (um_learning_open(pattern, &learning) != UM_OK)
+        return UM_OK;
+    sink = um_learning_sink(learning);
+    return um_bus_add_sink(self.bus, &sink);
+}
+
+static um_status_t start_hinter(bool trial)
 {
     um_page_tables_t tables;
     um_hinter_config_t config = {.regions = self.regions,
@@ -104,10 +121,10 @@ static um_status_t start_hinter(void)
                                  .gate = {.headroom_bytes = self.settings.headroom_bytes,
                                           .piece_bytes = self.settings.piece_bytes,
                                           .pending = &self.hints_pending},
+                                 .guard_trial = trial,
                                  .post = post_now,
                                  .hinting = &self.hinting};
     um_status_t status;
-    um_sink_t sink;
 
     if (!backend->executor || backend->executor(&self, &executor) != UM_OK) {
         snprintf(reason, sizeof(reason), "the %s backend cannot prefetch", backend->name);
@@ -117,14 +134,29 @@ static um_status_t start_hinter(void)
     config.page_tables = page_tables(&tables);
     if ((status = um_hinter_new(&config, &hinter)) != UM_OK)
         return status;
-    sink = um_hinter_sink(hinter);
-    return um_bus_add_sink(self.bus, &sink);
+    return add_sink(um_hinter_sink(hinter));
+}
+
+/* A trace of a hinted run has all but what the switched-off records of CUPTI would tell. */
+static um_status_t start_hinting(um_mode_t mode, const um_config_t *config)
+{
+    const char *profile = config->profile_path ? config->profile_path : self.settings.profile;
+    const char *trace = config->trace_path ? config->trace_path : self.settings.trace;
+    um_status_t status = UM_OK;
+
+    if (*profile && (status = start_learning(profile)) != UM_OK)
+        return status;
+    if (*trace && start_recorder(trace) != UM_OK) {
+        um_log(UM_LOG_WARN, "%s", reason);
+        *reason = '\0';
+    }
+    return start_hinter(mode == UM_MODE_TRIAL);
 }
 
 /* Builds the runtime for `mode`; on failure `reason` says why and the program goes on without us. */
 static um_status_t start(um_mode_t mode, const um_config_t *config)
 {
-    const char *pattern = config && config->trace_path ? config->trace_path : self.settings.out;
+    const char *pattern = config->trace_path ? config->trace_path : self.settings.out;
     um_status_t status;
 
     if ((status = um_regions_new(&self.regions)) != UM_OK ||
@@ -133,7 +165,7 @@ static um_status_t start(um_mode_t mode, const um_config_t *config)
         return status;
     if (mode == UM_MODE_RECORD && (status = start_recorder(pattern)) != UM_OK)
         return status;
-    if (mode == UM_MODE_HINT && (status = start_hinter()) != UM_OK)
+    if (mode >= UM_MODE_HINT && (status = start_hinting(mode, config)) != UM_OK)
         return status;
     if ((status = um_bus_start(self.bus)) != UM_OK)
         return status;
@@ -150,7 +182,7 @@ static um_status_t start(um_mode_t mode, const um_config_t *config)
 /* false when no umrt command is there to read it. */
 static bool leave_note(um_note_kind_t kind, const char *text)
 {
-    const char *path = state == UM_RUNTIME_RECORD ? um_recorder_path(recorder) : "";
+    const char *path = recorder && state != UM_RUNTIME_INERT ? um_recorder_path(recorder) : "";
     char *absolute = *path ? realpath(path, NULL) : NULL;
     um_note_t note = {.pid = (int32_t)getpid(),
                       .kind = kind,
@@ -166,30 +198,29 @@ static bool leave_note(um_note_kind_t kind, const char *text)
 static um_runtime_state_t state_of(um_mode_t mode)
 {
     return mode == UM_MODE_RECORD ? UM_RUNTIME_RECORD
-           : mode == UM_MODE_HINT ? UM_RUNTIME_HINT
+           : mode >= UM_MODE_HINT ? UM_RUNTIME_HINT
                                   : UM_RUNTIME_OBSERVE;
 }
 
 /* Under `lock`, phase STARTING. */
 static void bring_up(const um_config_t *config)
 {
-    um_mode_t mode = config ? config->mode : UM_MODE_DEFAULT;
+    um_mode_t mode = config->mode;
     um_status_t status;
 
     state = UM_RUNTIME_INERT;
     if (!backend)
         backend = um_backend();
     /* The log first: loading the settings may already have something to say. */
-    um_log_set(UM_LOG_WARN, config ? config->log : NULL, config ? config->log_ctx : NULL);
+    um_log_set(UM_LOG_WARN, config->log, config->log_ctx);
     if ((status = um_settings_load(&self.settings)) != UM_OK) {
         snprintf(reason, sizeof(reason), "%s", um_status_string(status));
         return;
     }
-    um_log_set((um_log_level_t)self.settings.log_level, config ? config->log : NULL,
-               config ? config->log_ctx : NULL);
+    um_log_set((um_log_level_t)self.settings.log_level, config->log, config->log_ctx);
     if (mode == UM_MODE_DEFAULT)
         mode = (um_mode_t)self.settings.mode;
-    if (mode == UM_MODE_DEFAULT)
+    if (mode == UM_MODE_DEFAULT || mode > UM_MODE_TRIAL)
         mode = UM_MODE_HINT;
     self.settings.mode = mode;
     if (mode == UM_MODE_OFF)
@@ -227,14 +258,30 @@ static void start_once(const um_config_t *config)
     pthread_atfork(NULL, NULL, in_child);
     bring_up(config);
     atexit(um_runtime_shutdown);
-    if ((!leave_note(UM_NOTE_START, reason) || (config && config->log)) && *reason)
+    if ((!leave_note(UM_NOTE_START, reason) || config->log) && *reason)
         um_log(UM_LOG_WARN, "not active in this process: %s", reason);
     atomic_store(&phase, RUNNING);
 }
 
-um_status_t um_runtime_init(const um_config_t *config)
+/* The config of a program built with an older or newer header; false when its size is nobody's. */
+static bool read_config(const um_config_t *given, um_config_t *out)
 {
-    if (config && config->size != sizeof(*config))
+    const size_t first = offsetof(um_config_t, profile_path); /* of the first version */
+
+    *out = (um_config_t){0};
+    if (!given)
+        return true;
+    if (given->size < first || given->size > 4096 || given->size % sizeof(void *))
+        return false;
+    memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
+    return true;
+}
+
+um_status_t um_runtime_init(const um_config_t *given)
+{
+    um_config_t config;
+
+    if (!read_config(given, &config))
         return UM_ERR_INVALID;
     if (atomic_load(&phase) >= RUNNING)
         return UM_OK;
@@ -243,7 +290,7 @@ um_status_t um_runtime_init(const um_config_t *config)
         return UM_OK;
     pthread_mutex_lock(&lock);
     if (atomic_load(&phase) == ASLEEP)
-        start_once(config);
+        start_once(&config);
     pthread_mutex_unlock(&lock);
     return UM_OK;
 }
@@ -253,7 +300,7 @@ int InitializeInjection(void)
     /* Called inside cuInit: never wait here for a starter, which may itself be waiting for cuInit. */
     if (atomic_load(&phase) == ASLEEP && pthread_mutex_trylock(&lock) == 0) {
         if (atomic_load(&phase) == ASLEEP)
-            start_once(NULL);
+            start_once(&(um_config_t){0});
         pthread_mutex_unlock(&lock);
     }
     return 1;
@@ -278,6 +325,15 @@ static void summarise(char *line, size_t bytes)
     um_summary_line(&summary, line, bytes);
 }
 
+/* The bus has stopped: nothing changes any more. */
+static void keep(void)
+{
+    if (learning)
+        um_learning_save(learning, hinter, NULL);
+    if (recorder)
+        um_recorder_close(recorder);
+}
+
 void um_runtime_shutdown(void)
 {
     char line[512], said[sizeof(line) + 8];
@@ -294,8 +350,8 @@ void um_runtime_shutdown(void)
                 executor->ops->stop(executor);
             if (!um_bus_stop(self.bus))
                 um_log(UM_LOG_WARN, "gave up waiting for what was under way at the end");
-            else if (recorder)
-                um_recorder_close(recorder);
+            else
+                keep();
         }
         summarise(line, sizeof(line));
         if (!leave_note(UM_NOTE_END, line) && self.settings.summary && state != UM_RUNTIME_INERT)
@@ -408,6 +464,15 @@ static um_status_t post(const um_event_t *event)
     copy.tid = thread_id();
     um_bus_post(self.bus, &copy, false);
     return UM_OK;
+}
+
+um_status_t um_sync_profile(void)
+{
+    if (atomic_load(&phase) < RUNNING)
+        return UM_ERR_STATE;
+    if (!alive())
+        return UM_OK;
+    return learning ? um_learning_save(learning, hinter, self.bus) : UM_ERR_STATE;
 }
 
 um_status_t um_region_label(const void *addr, const char *label)

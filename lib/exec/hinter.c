@@ -497,6 +497,36 @@ void um_hinter_free(um_hinter_t *hinter)
     free(hinter);
 }
 
+/* ---- what was learned ---- */
+
+typedef struct signer {
+    const char *who;
+    um_event_fn fn;
+    void *ctx;
+} signer_t;
+
+static void sign(void *ctx, const um_event_t *event)
+{
+    const signer_t *signer = ctx;
+    um_event_t copy = *event;
+
+    copy.u.learned.who = signer->who;
+    signer->fn(signer->ctx, &copy);
+}
+
+void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx)
+{
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        const um_advisor_ops_t *ops = hinter->advisor[i].ops;
+        signer_t signer = {.who = ops->name, .fn = fn, .ctx = ctx};
+
+        if (ops->learned)
+            ops->learned(hinter->advisor[i].state, sign, &signer);
+    }
+    if (hinter->guard)
+        um_guard_learned(hinter->guard, fn, ctx);
+}
+
 void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out)
 {
     um_gate_stats(hinter->gate, &out->gate);

@@ -41,6 +41,10 @@ void um_hinter_free(um_hinter_t *hinter); /* NULL is fine; executor stopped, bus
 void um_hinter_region_going(um_hinter_t *hinter, uint64_t addr, uint64_t now_ns);
 void um_hinter_context_going(um_hinter_t *hinter, uint32_t context, uint64_t now_ns);
 
+/* All that the advisors and the model know and that would hold in another run, as LEARNED events. On the
+ * bus thread, or once the bus has stopped. */
+void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx);
+
 typedef struct um_hinter_stats {
     um_gate_stats_t gate;
     um_guard_stats_t guard;

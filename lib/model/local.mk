@@ -1,2 +1,3 @@
 libumcore_la_SOURCES += %D%/pagemap.c %D%/residency.c %D%/residency.h
+libumcore_la_SOURCES += %D%/profile.c %D%/profile_file.c %D%/profile.h %D%/profile_set.h
 libumcore_la_SOURCES += %D%/attribution.c %D%/attribution.h

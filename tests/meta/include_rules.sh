@@ -48,6 +48,7 @@ violations() {
             else if (FILENAME ~ /^tools\//)
                 bad = to ~ "^(lib|cupti|advisors)/" && !(to ~ installed || to ~ "^lib/(report|sim)/" ||
                       to ~ "^lib/trace/(import|schema)[.]h$" ||
+                      to ~ "^lib/model/profile[.]h$" ||
                       to ~ "^lib/core/(config|note|recorder|regions)[.]h$")
             if (bad)
                 print FILENAME ":" FNR ": includes " name
