@@ -158,24 +158,41 @@ void um_activity_kick(CUcontext context)
     um_drain_wake_up();
 }
 
-/* On the drain thread. The allocation is kept: freeing it would wait for the program's kernels. */
-static void um_kick_now(CUcontext context)
+/* The allocation is kept: freeing it would wait for the program's kernels. */
+static bool um_kick_now(CUcontext context)
 {
-    static bool kicked;
+    static _Atomic bool kicked;
     const um_cuda_t *cuda = um_live.cuda;
     CUdeviceptr addr = 0;
     CUcontext back = NULL;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-    /* An allocation would end a capture that some other thread has under way. */
-    if (cuda->capture_mode)
-        cuda->capture_mode(&mode);
     if (kicked || !cuda->mem_alloc_managed || cuda->ctx_push(context) != CUDA_SUCCESS)
-        return;
+        return kicked;
+    /* An allocation would end a capture that some thread has under way. */
+    bool relaxed = cuda->capture_mode && cuda->capture_mode(&mode) == CUDA_SUCCESS;
     um_activity_context();
-    kicked =
-        cuda->mem_alloc_managed(&addr, UM_BIG_PAGE_BYTES, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS;
+    if (cuda->mem_alloc_managed(&addr, UM_BIG_PAGE_BYTES, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS)
+        kicked = true;
+    if (relaxed)
+        cuda->capture_mode(&mode);
     cuda->ctx_pop(&back);
+    return kicked;
+}
+
+void um_activity_kick_here(CUcontext context)
+{
+    bool own = um_cuda_own;
+
+    if (!um_live.record)
+        return;
+    um_cuda_own = true;
+    bool kicked = context && um_kick_now(context);
+    um_cuda_own = own;
+    if (kicked)
+        return;
+    um_records_loss(0, "a managed variable that cupti was not told of");
+    um_activity_kick(context);
 }
 
 /* ---- the drain thread ---------------------------------------------------------------------------- */

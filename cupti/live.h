@@ -179,6 +179,9 @@ void um_activity_managed(void);     /* managed memory exists: kernel times are o
 /* Regions are there that CUPTI does not know, and it delivers nothing until it sees a managed
  * allocation: the drain thread makes a small one. context NULL = the next one seen in a callback. */
 void um_activity_kick(CUcontext context);
+/* The same at once, from the exit of a call that the program makes; where it fails the drain thread tries
+ * again, and what may be missing until then is told as a loss. */
+void um_activity_kick_here(CUcontext context);
 void um_activity_stop(void); /* last records in; bounded */
 
 /* probe.c */

@@ -168,7 +168,7 @@ void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call)
         region.family = UM_FAMILY_MANAGED;
         region.device = UM_DEVICE_NONE;
         region.flags = UM_REGION_STATIC | UM_REGION_ATTACH_GLOBAL;
-        um_activity_kick(info->context);
+        um_activity_kick_here(info->context); /* before a kernel can touch it */
         break;
     }
     case UM_ALLOC_MAP:

@@ -23,7 +23,7 @@ static struct {
     uint32_t last_correlation;
     const char *wrong, *symbol;
     unsigned grid;
-    bool call_inside, mute;
+    bool call_inside, allocate_inside, mute;
 } told;
 
 static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -69,6 +69,11 @@ static void on_call(CUpti_CallbackId id, const CUpti_CallbackData *data)
         note(" <%d%s", *(const int *)data->functionReturnValue, data->context ? "" : "-");
     else
         note(" <without result%s", data->context ? "" : "-");
+    if (told.allocate_inside && id == CUPTI_DRIVER_TRACE_CBID_cuModuleGetFunction) {
+        CUdeviceptr p;
+        told.allocate_inside = false;
+        note(" {%d}", (int)cuMemAllocManaged(&p, MIB, CU_MEM_ATTACH_GLOBAL));
+    }
     if (told.depth == 0) {
         told.wrong = "an exit has no entry";
         return;
@@ -203,6 +208,9 @@ static void run_callbacks(void)
     told.call_inside = true;
     CALLBACKS("a call inside the callback", add_one(f, p, 1, stream));
     told.call_inside = false;
+    told.allocate_inside = true;
+    CALLBACKS("an allocation inside the callback", cuModuleGetFunction(&f, module, ADD_ONE));
+    told.allocate_inside = false;
     CALLBACKS("cuEventRecord", cuEventRecord(event, stream));
     CALLBACKS("cuStreamWaitEvent", cuStreamWaitEvent(stream, event, 0));
     CALLBACKS("cuStreamSynchronize", cuStreamSynchronize(stream));

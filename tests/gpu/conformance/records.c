@@ -252,6 +252,42 @@ static void run_silence(void)
     pthread_join(flusher, NULL);
 }
 
+/* What the module brings was allocated by no call. */
+static void run_variable(void)
+{
+    static const char text[] =
+        "//softgpu managed numbers 4194304\n"
+        ".version 7.0\n.target sm_75\n.address_size 64\n"
+        ".visible .global .attribute(.managed) .align 256 .b8 numbers[4194304];\n";
+    pthread_t flusher;
+    CUmodule module = NULL;
+    CUdeviceptr p = 0;
+    size_t n = 0;
+
+    begin();
+    CUfunction f = function(ADD_ONE);
+    open_cupti();
+    MUST(cupti.buffers(give_buffer, take_buffer));
+    MUST(configure());
+    MUST(cupti.enable(CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER));
+    pthread_create(&flusher, NULL, flush_often, NULL);
+    PROBE("load", cuModuleLoadData(&module, text));
+    MUST(cuModuleGetGlobal(&p, &n, module, "numbers"));
+    say("bytes", "%zu", n);
+    watch(p, n);
+    cpu_write(p, n);
+    MUST(add_one(f, p, n / 4, NULL));
+    MUST(cuCtxSynchronize());
+    say_tallies("before anything else is allocated");
+    managed(4096);
+    cpu_read(p, n);
+    MUST(add_one(f, p, n / 4, NULL));
+    MUST(cuCtxSynchronize());
+    say_tallies("once a small region was allocated");
+    __atomic_store_n(&ends, true, __ATOMIC_RELAXED);
+    pthread_join(flusher, NULL);
+}
+
 static void run_records(void)
 {
     static const CUmemLocation on_gpu = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
@@ -369,6 +405,7 @@ static void run_kernels(void)
 const section_t um_probes_records[] = {
     {"enabling", run_enabling},
     {"silence", run_silence},
+    {"managed variable", run_variable},
     {"kernel records", run_kernels},
     {"unified-memory records", run_records},
     {NULL, NULL},
