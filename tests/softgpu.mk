@@ -1,13 +1,13 @@
 # The software GPU: a libcuda and a libcupti for tests, and programs that run on it and on a real one.
-um_soft_sources = tests/softgpu/call.c tests/softgpu/copy.c tests/softgpu/cubin.c tests/softgpu/device.c \
-	tests/softgpu/graph.c tests/softgpu/managed.c tests/softgpu/memory.c tests/softgpu/module.c \
-	tests/softgpu/rules.c tests/softgpu/stream.c
+um_soft_parts = call copy cubin device graph hints kernel managed mappings memory module rules stream watch
+um_soft_headers = client hooks kernel managed softgpu
+um_soft_sources = $(um_soft_parts:%=tests/softgpu/%.c)
 um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c
 um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
 um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts graphs hints main memory records streams
 um_soft_tests = life
-EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) tests/softgpu/client.h tests/softgpu/softgpu.h tests/softgpu/hooks.h \
+EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/softgpu/%.h) \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
 	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
 	$(um_soft_tests:%=tests/softgpu/%.c) $(um_probes) \
@@ -19,7 +19,7 @@ check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
-	tests/softgpu/life.sh tests/softgpu/failures.sh tests/softgpu/absent.sh \
+	tests/softgpu/life.sh tests/softgpu/failures.sh tests/softgpu/absent.sh tests/softgpu/environments.sh \
 	tests/softgpu/conformance.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
 	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread
@@ -33,7 +33,7 @@ tests/softgpu/calls.c: tests/softgpu/calls.awk tests/softgpu/calls.txt
 	$(AWK) -f $(srcdir)/tests/softgpu/calls.awk "$$header" $(srcdir)/tests/softgpu/calls.txt \
 		>$@.new && mv $@.new $@
 tests/softgpu/lib64/libcuda.so.1: $(um_soft_sources) $(um_soft_rules) tests/softgpu/calls.c \
-		tests/softgpu/softgpu.h tests/softgpu/hooks.h
+		$(um_soft_headers:%=tests/softgpu/%.h)
 	$(AM_V_GEN)$(um_soft_library) -Wl,-soname,libcuda.so.1 -o $@ tests/softgpu/calls.c \
 		$(um_soft_sources:%=$(srcdir)/%) $(um_soft_rules) -ldl
 tests/softgpu/lib64/libcupti.so.13: $(um_soft_cupti) tests/softgpu/client.h tests/softgpu/hooks.h \

@@ -145,6 +145,11 @@ static void on_option(um_report_t *r, const um_ev_option_t *option)
 
     if (!strcmp(option->name, "unified-memory") && !trace->tracing_text)
         set_tracing(r, trace, option->value);
+    /* What became of that: a refusal is CUPTI's reason. */
+    if (!strcmp(option->name, "cupti.unified-memory") && strcmp(option->value, "on") != 0) {
+        trace->tracing = UM_TRACING_UNSUPPORTED;
+        set_text(r, &trace->tracing_evidence, option->value);
+    }
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         if (strcmp(option->name, faults[i].name) != 0)
             continue;

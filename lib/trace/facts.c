@@ -60,19 +60,35 @@ static void say_line(um_fact_sink_t *sink, const char *key, const char *path)
 
 /* ---- host --------------------------------------------------------------------------------- */
 
-/* The memory limit of our control group: what a container really has. */
+/* The memory limit of our control group: what a container really has. Of the groups' second version or the first;
+ * in a container the group's path may be the host's, and what is mounted is the group itself. */
 static void say_memory_limit(um_fact_sink_t *sink)
 {
+    static const struct {
+        const char *line, *mount, *file;
+    } version[] = {{"0::/", "/sys/fs/cgroup", "memory.max"},
+                   {":memory:/", "/sys/fs/cgroup/memory", "memory.limit_in_bytes"}};
     char path[VALUE_BYTES + 64];
-    if (!read_file(sink, "/proc/self/cgroup"))
+
+    for (size_t i = 0; i < sizeof(version) / sizeof(*version); i++) {
+        if (!read_file(sink, "/proc/self/cgroup"))
+            return;
+        char *group = strstr(sink->buffer, version[i].line);
+        if (!group)
+            continue;
+        group += strlen(version[i].line);
+        group[strcspn(group, "\n")] = 0;
+        snprintf(path, sizeof(path), "%s/%s/%s", version[i].mount, group, version[i].file);
+        if (access(path, R_OK) != 0)
+            snprintf(path, sizeof(path), "%s/%s", version[i].mount, version[i].file);
+        if (!read_file(sink, path))
+            continue;
+        sink->buffer[strcspn(sink->buffer, "\n")] = 0;
+        bool none =
+            strtoull(sink->buffer, NULL, 10) > INT64_MAX / 2; /* the first version's word for it */
+        say(sink, "host.cgroup_memory_max", none ? "max" : sink->buffer);
         return;
-    char *group = strstr(sink->buffer, "0::/");
-    if (!group)
-        return;
-    group += strlen("0::/");
-    group[strcspn(group, "\n")] = 0;
-    snprintf(path, sizeof(path), "/sys/fs/cgroup/%s/memory.max", group);
-    say_line(sink, "host.cgroup_memory_max", path);
+    }
 }
 
 static void say_host(um_fact_sink_t *sink)

@@ -30,6 +30,13 @@ uint64_t sg_gpu_bytes(int device)
     return sg_setting_number("MEMORY", 4ull << 30);
 }
 
+uint64_t sg_gpu_used(int device)
+{
+    uint64_t used = sg_setting_number("USED", 0), all = sg_gpu_bytes(device);
+
+    return used < all ? used : all;
+}
+
 bool sg_concurrent(int device)
 {
     (void)device;

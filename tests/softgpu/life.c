@@ -376,17 +376,52 @@ static void late(void)
     printf("%.0f\n", work(module, NULL));
 }
 
+/* The CPU touches what a kernel is at work on: with concurrent access it waits its turn, without it dies. */
+static void touches_unwaited(void)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        CUmodule module = start(program, 0);
+        CUfunction add_one;
+        CUdeviceptr data;
+        uint64_t n = N;
+        CHECK(cuModuleGetFunction(&add_one, module, "_Z7add_onePfm"));
+        CHECK(cuMemAllocManaged(&data, n * sizeof(float), CU_MEM_ATTACH_GLOBAL));
+        memset(floats(data), 0, n * sizeof(float));
+        launch(add_one, NULL, (void *[]){&data, &n});
+        ((volatile float *)floats(data))[n - 1] += 0;
+        CHECK(cuCtxSynchronize());
+        exit(0);
+    }
+    waitpid(child, &status, 0);
+    printf("%s %d\n", WIFSIGNALED(status) ? "signal" : "status",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*fn)(void);
     } modes[] = {
-        {"plain", plain},         {"fork", forks},        {"fork-before", forks_before},
-        {"exec", execs},          {"threads", threads},   {"_exit", leaves},
-        {"signal", dies},         {"kill", is_killed},    {"reset", resets},
-        {"context", own_context}, {"capture", captures},  {"trap", traps},
-        {"variable", variable},   {"mappings", mappings}, {"subscriber", subscribes},
+        {"plain", plain},
+        {"fork", forks},
+        {"fork-before", forks_before},
+        {"exec", execs},
+        {"threads", threads},
+        {"_exit", leaves},
+        {"signal", dies},
+        {"kill", is_killed},
+        {"reset", resets},
+        {"context", own_context},
+        {"capture", captures},
+        {"trap", traps},
+        {"variable", variable},
+        {"mappings", mappings},
+        {"subscriber", subscribes},
+        {"unwaited", touches_unwaited},
         {"late", late},
     };
 

@@ -29,7 +29,7 @@ for mode in $("$life"); do
         as_alone env SOFTGPU_RECORDS="$tmp/records" "$umrt" record -q -o t.%p.umt -- "$life" "$mode"
     case $mode in
     subscriber) ok "$mode: no trace, and why" [ -z "$(ls t*.umt 2>/dev/null)" ] ;;
-    _exit | signal | kill | fork-before | exec)
+    _exit | signal | kill | fork-before | unwaited | exec)
         for trace in t*.umt; do ok "$mode: a trace that can be read" readable_in_part "$trace"; done ;;
     *)  ok "$mode: every record is in the trace" traced t*.umt records ;;
     esac

@@ -1,5 +1,5 @@
 /*
- * memory.c - the families of memory, pools, mappings, and what is known of an address.
+ * memory.c - the families of memory, pools, and what is known of an address.
  *
  * Device memory has two addresses: the program's, which the CPU cannot touch, and ours.
  */
@@ -50,7 +50,7 @@ bool sg_memory_find(uint64_t addr, sg_memory_t *out)
     return n != NULL;
 }
 
-static void add(const sg_memory_t *memory)
+void sg_memory_add(const sg_memory_t *memory)
 {
     node_t *n = calloc(1, sizeof(*n));
 
@@ -67,17 +67,24 @@ uint64_t sg_memory_used(int device)
     return used[device] + sg_managed_resident(device);
 }
 
-static bool reserve(int device, uint64_t bytes)
+bool sg_memory_reserve(int device, uint64_t bytes)
 {
     uint64_t managed = sg_managed_resident(device);
 
     pthread_mutex_lock(&sg_lock);
     (void)managed; /* what is managed makes room */
-    bool fits = used[device] + bytes <= sg_gpu_bytes(device);
+    bool fits = used[device] + bytes + sg_gpu_used(device) <= sg_gpu_bytes(device);
     if (fits)
         used[device] += bytes;
     pthread_mutex_unlock(&sg_lock);
     return fits;
+}
+
+void sg_memory_unreserve(int device, uint64_t bytes)
+{
+    pthread_mutex_lock(&sg_lock);
+    used[device] -= bytes;
+    pthread_mutex_unlock(&sg_lock);
 }
 
 CUresult sg_memory_new(sg_family_t family, uint64_t bytes, unsigned flags, CUdeviceptr *addr)
@@ -95,7 +102,7 @@ CUresult sg_memory_new(sg_family_t family, uint64_t bytes, unsigned flags, CUdev
     memory.mapped_bytes = round_up(bytes, device ? 512 : PAGE);
     if (bytes > 1ull << 46)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (device && !reserve(memory.device, memory.mapped_bytes))
+    if (device && !sg_memory_reserve(memory.device, memory.mapped_bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (family == SG_MANAGED) {
         CUresult result = sg_managed_new(&memory);
@@ -111,7 +118,7 @@ CUresult sg_memory_new(sg_family_t family, uint64_t bytes, unsigned flags, CUdev
         if (memory.data == MAP_FAILED || memory.addr == (uintptr_t)MAP_FAILED)
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    add(&memory);
+    sg_memory_add(&memory);
     *addr = memory.addr;
     return CUDA_SUCCESS;
 }
@@ -241,7 +248,7 @@ CUresult sg_mem_register(void *addr, size_t bytes, unsigned flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (sg_memory_find(memory.addr, &known))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    add(&memory);
+    sg_memory_add(&memory);
     return CUDA_SUCCESS;
 }
 
@@ -403,123 +410,26 @@ CUresult sg_pool_trim(CUmemoryPool pool, size_t bytes)
     return sg_is(pool, SG_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- virtual memory management ------------------------------------------------------------------------ */
-
-#define GRANULE (2u << 20)
-typedef struct backing {
-    char *data;
-    uint64_t bytes;
-    int device;
-} backing_t;
-
-CUresult sg_vmm_granularity(size_t *out, const CUmemAllocationProp *prop,
-                            CUmemAllocationGranularity_flags option)
-{
-    (void)prop;
-    (void)option;
-    *out = GRANULE;
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_vmm_reserve(CUdeviceptr *out, size_t bytes, size_t alignment, CUdeviceptr addr,
-                        unsigned long long flags)
-{
-    (void)alignment;
-    (void)addr;
-    if (flags || bytes == 0 || bytes % GRANULE)
-        return CUDA_ERROR_INVALID_VALUE;
-    char *at =
-        mmap(NULL, bytes + GRANULE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = round_up((uintptr_t)at, GRANULE);
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_vmm_unreserve(CUdeviceptr addr, size_t bytes)
-{
-    return munmap((void *)(uintptr_t)addr, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult sg_vmm_create(CUmemGenericAllocationHandle *out, size_t bytes,
-                       const CUmemAllocationProp *prop, unsigned long long flags)
-{
-    backing_t *backing = calloc(1, sizeof(*backing));
-
-    *backing = (backing_t){NULL, bytes, prop->location.id};
-    if (flags || bytes == 0 || bytes % GRANULE || !reserve(backing->device, bytes)) {
-        free(backing);
-        return flags || bytes % GRANULE ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    backing->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *out = (uintptr_t)backing;
-    return CUDA_SUCCESS;
-}
-
-/* What is mapped stays until it is unmapped; the bytes are kept, for a test's sake. */
-CUresult sg_vmm_release(CUmemGenericAllocationHandle handle)
-{
-    backing_t *backing = (backing_t *)(uintptr_t)handle; /* NOLINT: an address */
-
-    pthread_mutex_lock(&sg_lock);
-    used[backing->device] -= backing->bytes;
-    pthread_mutex_unlock(&sg_lock);
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_vmm_map(CUdeviceptr addr, size_t bytes, size_t offset,
-                    CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-    const backing_t *backing = (backing_t *)(uintptr_t)handle; /* NOLINT: an address */
-    sg_memory_t memory = {.addr = addr,
-                          .bytes = bytes,
-                          .data = backing->data + offset,
-                          .family = SG_MAPPED,
-                          .context = sg_context(),
-                          .device = backing->device},
-                known;
-
-    if (flags || offset + bytes > backing->bytes || sg_memory_find(addr, &known))
-        return CUDA_ERROR_INVALID_VALUE;
-    add(&memory);
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_vmm_unmap(CUdeviceptr addr, size_t bytes)
-{
-    bool any = false;
-    node_t *n;
-
-    pthread_mutex_lock(&sg_lock);
-    for (uint64_t at = addr; at < addr + bytes; at += GRANULE)
-        if ((n = take(at, 1u << SG_MAPPED))) {
-            any = true;
-            drop(n);
-        }
-    pthread_mutex_unlock(&sg_lock);
-    return any ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult sg_vmm_access(CUdeviceptr addr, size_t bytes, const CUmemAccessDesc *desc, size_t n)
-{
-    sg_memory_t memory;
-
-    (void)bytes;
-    (void)desc;
-    return n && sg_memory_find(addr, &memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- questions ------------------------------------------------------------------------------------------ */
 
 CUresult sg_mem_info(size_t *free_bytes, size_t *total)
 {
     int device = sg_context()->device;
-    uint64_t all = sg_gpu_bytes(device), taken = sg_memory_used(device);
+    uint64_t all = sg_gpu_bytes(device), taken = sg_memory_used(device) + sg_gpu_used(device);
 
     *total = all;
     *free_bytes = taken < all ? all - taken : 0;
     return CUDA_SUCCESS;
+}
+
+/* Documented: managed memory is not for other processes. Other memory's handles are not there. */
+CUresult sg_ipc_handle(CUipcMemHandle *out, CUdeviceptr addr)
+{
+    sg_memory_t memory;
+
+    if (!out || !sg_memory_find(addr, &memory) || memory.family != SG_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult sg_mem_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr addr)

@@ -28,7 +28,8 @@ in_trace() {
                     return substr($i, length(key) + 2)
         }
         BEGIN { split("user fault driverprefetch eviction accesscounters", names)
-                for (i in names) cause[names[i]] = i }
+                for (i in names) cause[names[i]] = i
+                cause["unknown"] = 0 }
         $2 == "migrate" { kind = value("src") == "host" ? 1 : value("dst") == "host" ? 2 : 8
                           gsub("\"", "")
                           print kind, value("addr"), value("bytes"), cause[value("cause")] }

@@ -104,6 +104,7 @@ typedef struct CUctx_st {
 sg_context_t *sg_context(void); /* current one, NULL = none */
 int sg_gpus(void);
 uint64_t sg_gpu_bytes(int device);
+uint64_t sg_gpu_used(int device); /* by other processes */
 bool sg_concurrent(int device);
 void sg_context_fails(sg_context_t *context, CUresult error);
 
@@ -135,6 +136,10 @@ typedef struct sg_memory {
 bool sg_memory_find(uint64_t addr, sg_memory_t *out);
 CUresult sg_memory_new(sg_family_t family, uint64_t bytes, unsigned flags, CUdeviceptr *addr);
 CUresult sg_memory_free(uint64_t addr, uint64_t families);
+void sg_memory_add(const sg_memory_t *memory);
+bool sg_memory_reserve(int device,
+                       uint64_t bytes); /* so much of the GPU's; false: more than there is */
+void sg_memory_unreserve(int device, uint64_t bytes);
 void sg_memory_of_context_free(sg_context_t *context);
 uint64_t sg_memory_used(int device);
 /* The bytes [addr, addr+bytes) for device work, touched as `write` says by `device`; NULL when they are
@@ -149,6 +154,10 @@ void sg_managed_touch(const sg_memory_t *memory, int device, uint64_t addr, uint
                       bool write);
 CUresult sg_managed_prefetch(uint64_t addr, uint64_t bytes, int device);
 uint64_t sg_managed_resident(int device);
+/* Work that a GPU without concurrent access is given, has done, and the program has waited for. */
+void sg_managed_launch(int device);
+void sg_managed_done(int device);
+void sg_managed_waited(void);
 void sg_record(sg_record_t *record);
 
 /* ---- work on streams --------------------------------------------------------------------------------- */

@@ -35,6 +35,12 @@ static bool ready(const item_t *item)
     return true;
 }
 
+/* What the GPU, and no copy engine or host thread, does. */
+static bool is_kernels(const sg_op_t *op)
+{
+    return op->type == CU_GRAPH_NODE_TYPE_KERNEL || op->type == SG_OP_LAUNCH;
+}
+
 static void *work(void *ctx)
 {
     sg_stream_t *stream = ctx;
@@ -46,10 +52,12 @@ static void *work(void *ctx)
             pthread_cond_wait(&progress, &sg_lock);
             continue;
         }
-        bool broken = stream->context->sticky != CUDA_SUCCESS;
+        bool broken = stream->context->sticky != CUDA_SUCCESS, kernels = is_kernels(&item->op);
         pthread_mutex_unlock(&sg_lock);
         if (!broken)
             sg_op_run(&item->op, stream);
+        if (kernels)
+            sg_managed_done(stream->context->device);
         sg_op_clear(&item->op);
         pthread_mutex_lock(&sg_lock);
         stream->first = item->next;
@@ -171,8 +179,11 @@ static void put(sg_stream_t *stream, item_t *item)
 CUresult sg_enqueue(sg_stream_t *stream, sg_op_t *op)
 {
     CUresult result = CUDA_SUCCESS;
+    bool kernels = is_kernels(op) && !stream->capture;
 
     op->correlation = sg_correlation();
+    if (kernels)
+        sg_managed_launch(stream->context->device);
     pthread_mutex_lock(&sg_lock);
     if (stream->capture)
         result = sg_capture_add(stream, op);
@@ -182,6 +193,8 @@ CUresult sg_enqueue(sg_stream_t *stream, sg_op_t *op)
         put(stream, item_new(stream, op));
     bool taken = result == CUDA_SUCCESS;
     pthread_mutex_unlock(&sg_lock);
+    if (!taken && kernels)
+        sg_managed_done(stream->context->device);
     if (!taken)
         sg_op_clear(op);
     return result;
@@ -228,6 +241,7 @@ CUresult sg_wait(sg_stream_t *stream)
         result = stream->context->sticky;
     }
     pthread_mutex_unlock(&sg_lock);
+    sg_managed_waited();
     return result;
 }
 
@@ -236,6 +250,7 @@ void sg_context_wait(sg_context_t *context)
     pthread_mutex_lock(&sg_lock);
     wait_for_all(context, false);
     pthread_mutex_unlock(&sg_lock);
+    sg_managed_waited();
 }
 
 void sg_streams_end(sg_context_t *context)
@@ -313,6 +328,8 @@ CUresult sg_stream_query(CUstream handle)
         result = stream->done == stream->queued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     }
     pthread_mutex_unlock(&sg_lock);
+    if (result == CUDA_SUCCESS)
+        sg_managed_waited();
     return result;
 }
 
@@ -461,6 +478,8 @@ CUresult sg_event_query(CUevent event)
                       : event->stream && event->stream->done < event->at ? CUDA_ERROR_NOT_READY
                                                                          : CUDA_SUCCESS;
     pthread_mutex_unlock(&sg_lock);
+    if (result == CUDA_SUCCESS)
+        sg_managed_waited();
     return result;
 }
 
@@ -473,6 +492,8 @@ CUresult sg_event_sync(CUevent event)
     if (!event->capture && event->stream)
         wait_for(event->stream, event->at);
     pthread_mutex_unlock(&sg_lock);
+    if (result == CUDA_SUCCESS)
+        sg_managed_waited();
     return result ? result : event->context->sticky;
 }
 

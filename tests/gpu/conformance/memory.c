@@ -80,6 +80,7 @@ static void run_host_memory(void)
 
 static void run_managed(void)
 {
+    CUipcMemHandle ipc;
     CUdeviceptr p = 0, q = 0;
     size_t bytes = 0;
 
@@ -99,6 +100,7 @@ static void run_managed(void)
     say("its bytes", "%zu", bytes);
     PROBE("cuMemHostGetDevicePointer", cuMemHostGetDevicePointer(&q, pointer(p), 0));
     PROBE("cuMemFreeHost of it", cuMemFreeHost(pointer(p)));
+    PROBE("cuIpcGetMemHandle", cuIpcGetMemHandle(&ipc, p));
     PROBE("cuMemFree of its middle", cuMemFree(p + 4096));
     PROBE("cuMemFree of the small one", cuMemFree(p));
     PROBE("cuMemFree again", cuMemFree(p));
