@@ -405,7 +405,8 @@ static void um_on_sync(const CUpti_CallbackData *info, const um_call_t *call)
         .context = info->contextUid,
         .stream = um_call_stream(info, call),
     };
-    um_live_post(&event, event.u.sync.exit && um_live.runtime->hints_pending != 0);
+    um_live_post(&event, event.u.sync.exit ? um_live.runtime->hints_pending != 0
+                                           : um_live.runtime->waiting);
 }
 
 /* what: 0 a capture begins, 1 it ends. */

@@ -239,19 +239,43 @@ const char *um_cupti_reason(void)
 
 /* ---- calls that have more than one form ---------------------------------------------------- */
 
+static um_location_t um_cuda_location(int32_t device)
+{
+    return device == UM_DEVICE_HOST ? (um_location_t){UM_LOCATION_HOST, 0}
+                                    : (um_location_t){UM_LOCATION_DEVICE, device};
+}
+
 CUresult um_cuda_prefetch(uint64_t addr, uint64_t bytes, int32_t device, CUstream stream)
 {
     const um_cuda_t *cuda = um_cuda();
 
-    if (cuda->mem_prefetch_v2) {
-        um_location_t where = {UM_LOCATION_DEVICE, device};
-        if (device == UM_DEVICE_HOST)
-            where = (um_location_t){UM_LOCATION_HOST, 0};
-        return cuda->mem_prefetch_v2(addr, bytes, where, 0, stream);
-    }
+    if (cuda->mem_prefetch_v2)
+        return cuda->mem_prefetch_v2(addr, bytes, um_cuda_location(device), 0, stream);
     if (cuda->mem_prefetch)
         return cuda->mem_prefetch(addr, bytes, device == UM_DEVICE_HOST ? CU_DEVICE_CPU : device,
                                   stream);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult um_cuda_advise(uint64_t addr, uint64_t bytes, um_hint_kind_t kind, int32_t device)
+{
+    static const CUmem_advise advice[UM_HINT_KIND_COUNT] = {
+        [UM_HINT_READ_MOSTLY] = CU_MEM_ADVISE_SET_READ_MOSTLY,
+        [UM_HINT_UNSET_READ_MOSTLY] = CU_MEM_ADVISE_UNSET_READ_MOSTLY,
+        [UM_HINT_PREFERRED_LOCATION] = CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+        [UM_HINT_UNSET_PREFERRED_LOCATION] = CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION,
+        [UM_HINT_ACCESSED_BY] = CU_MEM_ADVISE_SET_ACCESSED_BY,
+        [UM_HINT_UNSET_ACCESSED_BY] = CU_MEM_ADVISE_UNSET_ACCESSED_BY,
+    };
+    const um_cuda_t *cuda = um_cuda();
+
+    if ((unsigned)kind >= UM_HINT_KIND_COUNT || !advice[kind])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (cuda->mem_advise_v2)
+        return cuda->mem_advise_v2(addr, bytes, advice[kind], um_cuda_location(device));
+    if (cuda->mem_advise)
+        return cuda->mem_advise(addr, bytes, advice[kind],
+                                device == UM_DEVICE_HOST ? CU_DEVICE_CPU : device);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

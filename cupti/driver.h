@@ -197,6 +197,9 @@ um_status_t um_cupti_open(const char *path, um_cupti_t *out, char *reason, size_
  * CUDA_ERROR_NOT_SUPPORTED when it has neither. */
 CUresult um_cuda_prefetch(uint64_t addr, uint64_t bytes, int32_t device, CUstream stream);
 
+/* Gives advice likewise; kind: a um_hint_kind_t but PREFETCH and DISCARD. */
+CUresult um_cuda_advise(uint64_t addr, uint64_t bytes, um_hint_kind_t kind, int32_t device);
+
 /* What a CUPTI refusal means to the user: one lower-case sentence for each code that matters, CUPTI's
  * own text for the others. Static string. */
 const char *um_cupti_sentence(CUptiResult result);

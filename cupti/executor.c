@@ -103,14 +103,37 @@ static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint
 
     if (!handle)
         return UM_WORKERS_GONE;
-    if (hint->kind != UM_HINT_PREFETCH)
-        return CUDA_ERROR_NOT_SUPPORTED;
     if ((error = um_cuda()->ctx_push(handle)) != CUDA_SUCCESS)
         return told(error);
-    if ((error = stream_in(ctx, worker, context, &stream)) == CUDA_SUCCESS)
+    if (hint->kind != UM_HINT_PREFETCH)
+        error = um_cuda_advise(hint->addr, hint->bytes, (um_hint_kind_t)hint->kind, hint->device);
+    else if ((error = stream_in(ctx, worker, context, &stream)) == CUDA_SUCCESS)
         error = um_cuda_prefetch(hint->addr, hint->bytes, hint->device, stream);
     um_cuda()->ctx_pop(&popped);
     return told(error);
+}
+
+/* Nothing that the workers asked for is still on its way. */
+static bool idle(void *ctx, uint32_t context)
+{
+    cuda_calls_t *calls = ctx;
+    CUcontext handle = um_cuda_context(context), popped;
+    bool busy = false;
+
+    if (!handle || !um_cuda()->stream_query || um_cuda()->ctx_push(handle) != CUDA_SUCCESS)
+        return true;
+    for (unsigned w = 0; w < UM_WORKERS_MAX && !busy; w++) {
+        CUstream stream = NULL;
+        stream_t *slot;
+
+        pthread_mutex_lock(&calls->lock);
+        if ((slot = slot_of(calls, w, context)))
+            stream = slot->handle;
+        pthread_mutex_unlock(&calls->lock);
+        busy = stream && um_cuda()->stream_query(stream) == CUDA_ERROR_NOT_READY;
+    }
+    um_cuda()->ctx_pop(&popped);
+    return !busy;
 }
 
 /* ---- elsewhere ---- */
@@ -169,10 +192,11 @@ um_status_t um_cuda_executor_new(um_runtime_t *runtime, um_executor_t **out)
     cuda_calls_t *calls = calloc(1, sizeof(*calls));
     um_workers_calls_t table = {.name = "cuda",
                                 .ctx = calls,
-                                .lacks_kinds = ~(1u << UM_HINT_PREFETCH),
-                                .lacks_orders = 1u << UM_ORDER_BEFORE | 1u << UM_ORDER_AFTER,
+                                .lacks_kinds = 1u << UM_HINT_DISCARD,
+                                .lacks_orders = 1u << UM_ORDER_BEFORE,
                                 .start = start,
                                 .apply = apply,
+                                .idle = idle,
                                 .free_bytes = free_bytes,
                                 .context_gone = context_gone,
                                 .release = release};

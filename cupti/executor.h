@@ -1,8 +1,8 @@
 /*
  * executor.h - hints carried out through the CUDA driver.
  *
- * Prefetches only so far. Each worker has a non-blocking stream of its own in each context that it
- * works in; the program's streams, current contexts and error state are never touched.
+ * Each worker has a non-blocking stream of its own in each context that it prefetches in; advice needs
+ * none. The program's streams, events, current contexts and error state are never touched.
  */
 #ifndef UM_CUDA_EXECUTOR_H
 #define UM_CUDA_EXECUTOR_H

@@ -50,7 +50,8 @@ static void um_post_wait(const CUpti_CallbackData *info, const um_call_t *call)
         .context = info->contextUid,
         .stream = um_call_stream(info, call),
     };
-    um_live_post(&event, event.u.sync.exit && um_live.runtime->hints_pending != 0);
+    um_live_post(&event, event.u.sync.exit ? um_live.runtime->hints_pending != 0
+                                           : um_live.runtime->waiting);
     if (event.u.sync.exit)
         um_live.sync = info->correlationId;
 }

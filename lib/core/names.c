@@ -100,6 +100,7 @@ const char *um_hint_result_name(um_hint_result_t result)
         [UM_HINT_REFUSED_DUPLICATE] = "refused: duplicate",
         [UM_HINT_REFUSED_COOLDOWN] = "refused: cooldown",
         [UM_HINT_REFUSED_DISABLED] = "refused: disabled",
+        [UM_HINT_REFUSED_BUSY] = "refused: busy",
         [UM_HINT_CANCELLED] = "cancelled",
     };
     return UM_NAME(name, result);

@@ -123,7 +123,8 @@ static um_status_t start_hinter(bool trial)
                                           .pending = &self.hints_pending},
                                  .guard_trial = trial,
                                  .post = post_now,
-                                 .hinting = &self.hinting};
+                                 .hinting = &self.hinting,
+                                 .waiting = &self.waiting};
     um_status_t status;
 
     if (!backend->executor || backend->executor(&self, &executor) != UM_OK) {
@@ -344,6 +345,7 @@ void um_runtime_shutdown(void)
     if (atomic_load(&phase) == RUNNING) {
         if (state != UM_RUNTIME_INERT) {
             atomic_store(&self.hinting, false);
+            atomic_store(&self.waiting, false);
             if (backend->detach)
                 backend->detach();
             if (executor)

@@ -24,8 +24,12 @@ typedef struct um_runtime {
      * wake = true. False: it posts without waking (the hint loop looks at its next tick). The hint
      * loop turns it on and off as the program starts and stops moving data. */
     _Atomic bool hinting;
-    /* Hints that are not done yet. While it is not 0 the backend posts SYNC exits with wake = true:
-     * what is still queued for a launch that is over would come too late. */
+    /* True while something is likely to be wanted at a wait: the backend then posts SYNC entries with
+     * wake = true. The hint loop turns it on when something was and off when nothing was for some time. */
+    _Atomic bool waiting;
+    /* Hints that are not done and that the end of a wait is of interest to. While it is not 0 the backend
+     * posts SYNC exits with wake = true: what is held for after a wait may go, and what is still queued for
+     * a launch that is over would come too late. */
     _Atomic uint32_t hints_pending;
     /* counters of the launch path, which begins with the first managed memory; relaxed */
     _Atomic uint64_t launches, launches_managed;

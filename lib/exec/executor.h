@@ -21,8 +21,13 @@ typedef struct um_executor_ops {
     void (*cancel_range)(um_executor_t *executor, uint64_t addr, uint64_t bytes);
     /* Likewise for a context, and forgets what it kept there; 0 = all contexts. */
     void (*cancel_context)(um_executor_t *executor, uint32_t context);
-    /* Cancels what is queued for a launch that has ended; waits for nothing. */
+    /* Cancels the prefetches that are queued to race a launch that has ended; waits for nothing. */
     void (*cancel_launch)(um_executor_t *executor, uint32_t correlation);
+    /* A launch on `device` takes the range: cancels the prefetches queued there to anywhere else, and
+     * those for idle times; waits for nothing. */
+    void (*overtake)(um_executor_t *executor, uint64_t addr, uint64_t bytes, int32_t device);
+    /* The CPU has left the wait: what is queued for after it may go. */
+    void (*wait_over)(um_executor_t *executor, uint32_t sync);
     /* Free memory now of the device that `context` is on; false where it cannot be asked. Not on
      * the launch path. */
     bool (*free_bytes)(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "advised.h"
 #include "core/log.h"
+#include "uses.h"
 
 #define MAX_DEVICES     32
 #define MAX_IN_FLIGHT   1024u
@@ -20,6 +22,7 @@ typedef struct piece {
     uint64_t addr, bytes, stream, submitted_ns;
     uint32_t kind, order, correlation, context;
     int32_t device;
+    bool overtaken; /* cancelled by us; the outcome is still to come */
 } piece_t;
 
 typedef struct device {
@@ -42,10 +45,12 @@ struct um_gate {
     device_t device[MAX_DEVICES];
     piece_t *piece;
     uint64_t leaving_bytes; /* on their way to the CPU, in front of whatever is submitted next */
-    uint32_t n_pieces, n_after;            /* n_after: of them, for after a wait */
+    uint32_t n_pieces, n_waiting;          /* n_waiting: of them, a wait's end is of interest to */
     uint32_t failures[UM_HINT_KIND_COUNT]; /* in a row */
     uint64_t second_ns;                    /* start of the second that in_second counts */
     uint32_t in_second;
+    um_advised_t advised;
+    um_uses_t uses;
 
     pthread_mutex_t lock;     /* held while a piece is submitted; guards what follows */
     going_t going[MAX_GOING]; /* a ring: the latest ones */
@@ -148,32 +153,53 @@ static uint64_t leaving(const piece_t *piece)
                : 0;
 }
 
+/* Is it lost once the launch that it is made for is over? */
+static bool is_racing(const piece_t *piece)
+{
+    return piece->kind == UM_HINT_PREFETCH && piece->order != UM_ORDER_AFTER &&
+           piece->order != UM_ORDER_IDLE;
+}
+
+static void set_waiting(um_gate_t *gate, const piece_t *piece, int by)
+{
+    if (is_racing(piece) || piece->order == UM_ORDER_AFTER)
+        gate->n_waiting += (uint32_t)by;
+    if (gate->config.pending)
+        atomic_store_explicit(gate->config.pending, gate->n_waiting, memory_order_relaxed);
+}
+
 static void drop(um_gate_t *gate, uint32_t i)
 {
-    gate->n_after -= gate->piece[i].order == UM_ORDER_AFTER;
+    set_waiting(gate, &gate->piece[i], -1);
     gate->leaving_bytes -= leaving(&gate->piece[i]);
     gate->piece[i] = gate->piece[--gate->n_pieces];
-    if (gate->config.pending)
-        atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
 }
 
 static void add(um_gate_t *gate, const piece_t *piece)
 {
     gate->piece[gate->n_pieces++] = *piece;
-    gate->n_after += piece->order == UM_ORDER_AFTER;
     gate->leaving_bytes += leaving(piece);
-    if (gate->config.pending)
-        atomic_store_explicit(gate->config.pending, gate->n_pieces, memory_order_relaxed);
+    set_waiting(gate, piece, 1);
+}
+
+/* Of a wait whose end never came by its piece would be held for ever. */
+static void give_up(um_gate_t *gate, uint32_t i)
+{
+    const piece_t *piece = &gate->piece[i];
+
+    if (piece->order == UM_ORDER_AFTER)
+        gate->config.executor->ops->overtake(gate->config.executor, piece->addr, piece->bytes,
+                                             UM_DEVICE_NONE);
+    count(&gate->cancelled, 1);
+    drop(gate, i);
 }
 
 static void forget_lost(um_gate_t *gate, uint64_t now_ns)
 {
     for (uint32_t i = gate->n_pieces; i-- > 0;)
         if (now_ns - gate->piece[i].submitted_ns > FORGET_NS &&
-            now_ns > gate->piece[i].submitted_ns) {
-            count(&gate->cancelled, 1);
-            drop(gate, i);
-        }
+            now_ns > gate->piece[i].submitted_ns)
+            give_up(gate, i);
 }
 
 static bool on_its_way(const um_gate_t *gate, const um_hint_t *hint)
@@ -181,7 +207,7 @@ static bool on_its_way(const um_gate_t *gate, const um_hint_t *hint)
     for (uint32_t i = 0; i < gate->n_pieces; i++) {
         const piece_t *piece = &gate->piece[i];
 
-        if (piece->kind == hint->kind && piece->device == hint->device &&
+        if (piece->kind == hint->kind && piece->device == hint->device && !piece->overtaken &&
             piece->addr <= hint->addr && piece->addr + piece->bytes >= hint->addr + hint->bytes)
             return true;
     }
@@ -220,10 +246,22 @@ void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome)
     }
 }
 
+/* ---- the program's side ---- */
+
+void um_gate_app(um_gate_t *gate, const um_ev_hint_t *hint)
+{
+    um_advised_add(&gate->advised, hint);
+}
+
+void um_gate_region_gone(um_gate_t *gate, uint32_t region)
+{
+    um_advised_region_gone(&gate->advised, region);
+}
+
 static bool over(const piece_t *piece, const um_ev_sync_t *sync)
 {
-    if (piece->order == UM_ORDER_AFTER)
-        return false; /* it is for what comes after the wait */
+    if (!is_racing(piece))
+        return false;
     switch (sync->kind) {
     case UM_SYNC_DEVICE:
         return piece->context == sync->context;
@@ -235,33 +273,45 @@ static bool over(const piece_t *piece, const um_ev_sync_t *sync)
     }
 }
 
-void um_gate_sync(um_gate_t *gate, const um_ev_sync_t *sync)
+void um_gate_sync(um_gate_t *gate, const um_event_t *event)
 {
+    const um_ev_sync_t *sync = &event->u.sync;
+    um_executor_t *executor = gate->config.executor;
     uint32_t told = 0;
+    bool held = false;
 
-    for (uint32_t i = 0; i < gate->n_pieces; i++) {
+    um_uses_sync(&gate->uses, event);
+    for (uint32_t i = 0; sync->exit && i < gate->n_pieces; i++) {
         const piece_t *piece = &gate->piece[i];
 
+        held |= piece->order == UM_ORDER_AFTER && piece->correlation == sync->sync;
         if (piece->correlation == told || !over(piece, sync))
             continue;
         told = piece->correlation;
-        gate->config.executor->ops->cancel_launch(gate->config.executor, told);
+        executor->ops->cancel_launch(executor, told);
     }
+    if (held)
+        executor->ops->wait_over(executor, sync->sync);
 }
 
-void um_gate_taken(um_gate_t *gate, uint64_t addr, uint64_t bytes)
+void um_gate_taken(um_gate_t *gate, const um_event_t *launch, uint64_t addr, uint64_t bytes)
 {
-    uint32_t told = 0;
+    um_executor_t *executor = gate->config.executor;
+    int32_t device = launch->u.launch.device;
+    bool any = false;
 
-    for (uint32_t i = 0; i < gate->n_pieces && gate->n_after; i++) {
-        const piece_t *piece = &gate->piece[i];
+    um_uses_launch(&gate->uses, launch, addr, bytes);
+    for (uint32_t i = 0; i < gate->n_pieces; i++) {
+        piece_t *piece = &gate->piece[i];
 
-        if (piece->order != UM_ORDER_AFTER || piece->correlation == told ||
-            piece->addr >= addr + bytes || addr >= piece->addr + piece->bytes)
+        if (piece->kind != UM_HINT_PREFETCH || piece->overtaken || piece->addr >= addr + bytes ||
+            addr >= piece->addr + piece->bytes ||
+            (piece->device == device && piece->order != UM_ORDER_IDLE))
             continue;
-        told = piece->correlation;
-        gate->config.executor->ops->cancel_launch(gate->config.executor, told);
+        piece->overtaken = any = true;
     }
+    if (any)
+        executor->ops->overtake(executor, addr, bytes, device);
 }
 
 /* ---- going ---- */
@@ -314,6 +364,16 @@ static bool quota_used_up(um_gate_t *gate, uint64_t now_ns)
            (gate->config.max_per_second && gate->in_second >= gate->config.max_per_second);
 }
 
+/* Might it be taken from under a kernel? */
+static bool outlives_wait(const um_gate_t *gate, const um_hint_t *piece,
+                          const um_gate_cause_t *cause)
+{
+    um_uses_stream_t own = um_uses_stream(cause->stream, cause->context, cause->tid);
+
+    return piece->kind == UM_HINT_PREFETCH &&
+           um_uses_outlive(&gate->uses, cause->wait, &own, piece->addr, piece->bytes);
+}
+
 /* What one piece would be refused for, PROPOSED when nothing is against it. */
 static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_gate_cause_t *cause)
 {
@@ -330,13 +390,18 @@ static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_
         return UM_HINT_REFUSED_COOLDOWN;
     if (cause->captured)
         return UM_HINT_REFUSED_CAPTURE;
-    if (executor->lacks_kinds & 1u << piece->kind || executor->lacks_orders & 1u << piece->order ||
+    if (executor->lacks_kinds & 1u << piece->kind ||
+        (piece->kind == UM_HINT_PREFETCH && executor->lacks_orders & 1u << piece->order) ||
         piece->device < UM_DEVICE_HOST ||
         (to_device && (!gate->device[piece->device].known || gate->device[piece->device].no)))
         return UM_HINT_REFUSED_CAPABILITY;
     if (piece->blind)
         return gate->n_pieces < gate->config.max_in_flight ? UM_HINT_PROPOSED
                                                            : UM_HINT_REFUSED_QUOTA;
+    if (um_advised_forbids(&gate->advised, piece->kind, piece->region, piece->addr, piece->bytes))
+        return UM_HINT_REFUSED_DISABLED;
+    if (piece->order == UM_ORDER_AFTER && outlives_wait(gate, piece, cause))
+        return UM_HINT_REFUSED_BUSY;
     if (on_its_way(gate, piece))
         return UM_HINT_REFUSED_DUPLICATE;
     if (quota_used_up(gate, cause->now_ns))
@@ -384,7 +449,7 @@ static uint64_t piece_end(const um_gate_t *gate, const um_hint_t *piece, uint64_
 {
     uint64_t stop = (piece->addr + gate->config.piece_bytes) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
-    return stop < end && !piece->blind ? stop : end;
+    return stop < end && !piece->blind && piece->kind == UM_HINT_PREFETCH ? stop : end;
 }
 
 uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_cause_t *cause)

@@ -21,7 +21,8 @@ typedef struct um_gate_config {
     uint32_t max_in_flight;    /* pieces, 0 = 1024 */
     uint32_t max_per_second;   /* pieces in one second of event time, 0 = no limit */
     uint32_t disabled_kinds;   /* bit i = um_hint_kind_t i is switched off by the user */
-    _Atomic uint32_t *pending; /* kept equal to the pieces in flight; may be NULL */
+    _Atomic uint32_t *pending; /* kept equal to the pieces in flight that the end of a wait is of
+                                  interest to; may be NULL */
     const um_regions_t *regions;
     um_executor_t *executor; /* not owned */
 } um_gate_config_t;
@@ -37,21 +38,29 @@ typedef struct um_gate_cause {
     uint32_t context;
     uint64_t stream; /* the event's handle where `wait` is UM_SYNC_EVENT */
     uint32_t wait;   /* um_sync_kind_t, 0 = a launch */
+    uint32_t tid;
     bool captured;
     uint64_t now_ns;
 } um_gate_cause_t;
 
-/* Checks a hint piece by piece, front to back, and submits what passes. Returns the pieces admitted. */
+/* Checks a hint piece by piece, front to back, and submits what passes. Advice is one piece, and its order
+ * means nothing. Returns the pieces admitted. */
 uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_cause_t *cause);
 
 /* What became of a piece, as the executor told it. */
 void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome);
 
-/* The CPU has waited for the GPU: what is still queued for launches that are over comes too late. */
-void um_gate_sync(um_gate_t *gate, const um_ev_sync_t *sync);
+/* The program gives advice itself: where it does, umrt does not (advised.h). */
+void um_gate_app(um_gate_t *gate, const um_ev_hint_t *hint);
+void um_gate_region_gone(um_gate_t *gate, uint32_t region);
 
-/* A launch takes the range: what is still queued to bring it to the CPU comes too late. */
-void um_gate_taken(um_gate_t *gate, uint64_t addr, uint64_t bytes);
+/* Both ends of a wait. At its end what is still queued to race launches that are over comes too late, and
+ * what is for after it may go. */
+void um_gate_sync(um_gate_t *gate, const um_event_t *sync);
+
+/* A launch takes the range: what is still queued to bring it anywhere else comes too late, and what was for
+ * idle times is no longer for those. */
+void um_gate_taken(um_gate_t *gate, const um_event_t *launch, uint64_t addr, uint64_t bytes);
 
 /* Bytes that may still be put on the launch's device. */
 uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint64_t now_ns);

@@ -12,6 +12,9 @@
 #define MAX_ADVISORS UM_GUARD_ADVISORS
 #define MAX_RANGES   256 /* regions of one launch; more are left alone */
 #define QUIET_AFTER  4   /* launches in a row that needed nothing */
+#define QUIET_WAITS  16u /* waits in a row at which nothing was wanted */
+#define MAX_REARM    64u /* at least every so many ends of waits the next launch wakes, */
+#define LONG_PHASE   3u  /* or when so many drains have found nothing since */
 #define EVERY        "all"
 
 typedef struct advisor {
@@ -38,8 +41,14 @@ struct um_hinter {
     bool any_always, any_sync; /* some advisor is asked always; some decides at waits */
     um_view_t view;
     range_t range[MAX_RANGES];
-    unsigned quiet;   /* launches in a row that needed nothing */
-    bool cpu_is_busy; /* the last thing heard of the program is that it left a wait */
+    unsigned quiet; /* launches in a row that needed nothing */
+    unsigned quiet_waits;
+    unsigned rearm,
+        since_rearm; /* the next launch wakes after every rearm-th wait's end; ends since */
+    bool armed;      /* it does, and has not come yet */
+    unsigned
+        cpu_is_busy; /* the last thing heard of the program is that it left a wait: drains until
+                             that is a long phase */
 
     /* read by any thread */
     _Atomic uint64_t hinted_launches, declined;
@@ -57,6 +66,14 @@ static void set_hinting(um_hinter_t *hinter, bool on)
         atomic_store_explicit(hinter->config.hinting, on, memory_order_relaxed);
     if (on)
         hinter->quiet = 0;
+}
+
+/* While nothing is wanted at waits, they need not either. */
+static void set_waiting(um_hinter_t *hinter, bool wanted)
+{
+    hinter->quiet_waits = wanted ? 0 : hinter->quiet_waits + 1;
+    if (hinter->config.waiting && (wanted || hinter->quiet_waits == QUIET_WAITS))
+        atomic_store_explicit(hinter->config.waiting, wanted, memory_order_relaxed);
 }
 
 /* ---- one launch ---- */
@@ -180,10 +197,11 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
         return;
     hinter->view.launch = launch;
     hinter->view.now_ns = event->time_ns;
+    hinter->view.tid = event->tid;
     hinter->view.stretch = (um_stretch_t){0};
     ask_guard(hinter);
     for (uint32_t i = 0; i < n; i++)
-        um_gate_taken(hinter->gate, hinter->range[i].addr,
+        um_gate_taken(hinter->gate, event, hinter->range[i].addr,
                       hinter->range[i].end - hinter->range[i].addr);
     n = leave_out_settled(hinter, n, launch->device);
     for (uint32_t i = 0; i < n; i++) {
@@ -214,8 +232,13 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     if (admitted) {
         atomic_fetch_add_explicit(&hinter->hinted_launches, 1, memory_order_relaxed);
         set_hinting(hinter, true);
+        hinter->rearm = 1;
+        hinter->armed = false;
     } else if (++hinter->quiet == QUIET_AFTER) {
         set_hinting(hinter, false);
+        if (hinter->armed && hinter->rearm < MAX_REARM)
+            hinter->rearm *= 2;
+        hinter->armed = false;
     }
 }
 
@@ -224,11 +247,13 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
 static void on_wait(um_hinter_t *hinter, const um_event_t *event)
 {
     um_view_t *view = &hinter->view;
+    uint32_t admitted = 0;
 
     if (!hinter->any_sync || (atomic_load(&hinter->no_hints) && !atomic_load(&hinter->takes_hints)))
         return;
     view->sync = &event->u.sync;
     view->now_ns = event->time_ns;
+    view->tid = event->tid;
     view->stretch = (um_stretch_t){0};
     view->held = 0;
     ask_guard(hinter);
@@ -238,8 +263,10 @@ static void on_wait(um_hinter_t *hinter, const um_event_t *event)
 
         if (ops->decide_sync && hinter->allowed >> i & 1)
             ops->decide_sync(hinter->advisor[i].state, view, &hints);
+        admitted += hints.admitted;
     }
     view->sync = NULL;
+    set_waiting(hinter, admitted > 0);
 }
 
 /* ---- other events ---- */
@@ -263,8 +290,10 @@ static void on_outcome(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_hint_t *hint = &event->u.hint;
 
-    if (strcmp(hint->who, "app") == 0)
+    if (strcmp(hint->who, "app") == 0) {
+        um_gate_app(hinter->gate, hint);
         return;
+    }
     um_gate_done(hinter->gate, hint);
     um_log(UM_LOG_DEBUG,
            "%.3f ms: %s of %" PRIu64 " bytes at 0x%" PRIx64 ": %s, %.1f us in the driver (%s: %s)",
@@ -291,15 +320,14 @@ static void on_event(void *ctx, const um_event_t *event)
     if (hinter->guard)
         um_guard_observe(hinter->guard, event);
     um_residency_observe(hinter->residency, event);
-    hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit;
+    hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit ? LONG_PHASE : 0;
     switch (event->type) {
     case UM_EV_LAUNCH:
         on_launch(hinter, event);
         break;
     case UM_EV_SYNC:
-        if (event->u.sync.exit)
-            um_gate_sync(hinter->gate, &event->u.sync);
-        else
+        um_gate_sync(hinter->gate, event);
+        if (!event->u.sync.exit)
             on_wait(hinter, event);
         break;
     case UM_EV_HINT:
@@ -312,6 +340,9 @@ static void on_event(void *ctx, const um_event_t *event)
         if (event->u.region_alloc.family == UM_FAMILY_MANAGED)
             set_hinting(hinter, true);
         break;
+    case UM_EV_REGION_FREE:
+        um_gate_region_gone(hinter->gate, event->u.region_free.region);
+        break;
     case UM_EV_KERNEL:
         um_view_kernel(&hinter->view, &event->u.kernel);
         break;
@@ -321,18 +352,19 @@ static void on_event(void *ctx, const um_event_t *event)
 }
 
 /* All that was posted has been seen. The program is in a phase of the CPU: the launch that ends it may
- * well need something, and at once. */
+ * well need something, and at once. Where it hardly ever does, only long phases count. */
 static void on_idle(void *ctx)
 {
     um_hinter_t *hinter = ctx;
 
-    if (!hinter->cpu_is_busy)
+    if (!hinter->cpu_is_busy || hinter->quiet < QUIET_AFTER)
         return;
-    hinter->cpu_is_busy = false;
-    if (hinter->quiet >= QUIET_AFTER) {
-        set_hinting(hinter, true);
-        hinter->quiet = QUIET_AFTER - 1; /* one launch that needs nothing is enough */
-    }
+    if (--hinter->cpu_is_busy && ++hinter->since_rearm < hinter->rearm)
+        return;
+    hinter->cpu_is_busy = hinter->since_rearm = 0;
+    hinter->armed = true;
+    set_hinting(hinter, true);
+    hinter->quiet = QUIET_AFTER - 1; /* one launch that needs nothing is enough */
 }
 
 um_sink_t um_hinter_sink(um_hinter_t *hinter)
@@ -471,6 +503,7 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
         goto fail;
     um_residency_tell(hinter->residency, show_advisors, hinter);
     warn_of_unknown(advisors, table);
+    hinter->rearm = 1;
     config->executor->done = on_done;
     config->executor->done_ctx = hinter;
     set_hinting(hinter, true);

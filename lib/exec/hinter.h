@@ -3,7 +3,9 @@
  *
  * A sink of the bus. A LAUNCH is looked at stretch by stretch (um_advisor.h): the model says where the
  * bytes are, each advisor proposes, the gate checks and the executor acts while the next stretch is
- * looked at. At the entry of a SYNC each advisor is asked once more, for what the CPU will want after it.
+ * looked at. At the entry of a SYNC each advisor is asked once more, for what the CPU will want after it;
+ * that is held until the SYNC's exit and then moves while the CPU already reads (workers.h), unless a
+ * kernel that the SYNC does not wait for may be at work on it (uses.h) or a new launch takes it meanwhile.
  * What became of a hint comes back as a HINT event.
  *
  * Threads: the bus thread, but for what is said below.
@@ -31,6 +33,7 @@ typedef struct um_hinter_config {
     um_event_fn post;      /* where HINT outcomes go; any thread; they must come back as events */
     void *post_ctx;
     _Atomic bool *hinting; /* kept: may a managed launch need a hint at once? may be NULL */
+    _Atomic bool *waiting; /* kept: has something been wanted at one of the last waits? likewise */
 } um_hinter_config_t;
 
 um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out);

@@ -29,6 +29,12 @@ static void cancel_id(um_executor_t *executor, uint32_t id)
     (void)id;
 }
 
+static void overtake(um_executor_t *executor, uint64_t addr, uint64_t bytes, int32_t device)
+{
+    (void)device;
+    cancel_range(executor, addr, bytes);
+}
+
 static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
 {
     (void)context;
@@ -53,6 +59,8 @@ um_status_t um_executor_null_new(uint64_t free_bytes_always, um_executor_t **out
                                           .cancel_range = cancel_range,
                                           .cancel_context = cancel_id,
                                           .cancel_launch = cancel_id,
+                                          .overtake = overtake,
+                                          .wait_over = cancel_id,
                                           .free_bytes = free_bytes,
                                           .stop = nothing,
                                           .abandon = nothing,

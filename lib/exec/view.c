@@ -123,7 +123,7 @@ static bool is_held(const um_view_t *view, uint64_t addr)
 static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
 {
     const um_view_t *view = hints->view;
-    um_gate_cause_t cause = {.now_ns = view->now_ns};
+    um_gate_cause_t cause = {.now_ns = view->now_ns, .tid = view->tid};
     uint32_t admitted;
 
     if (view->launch) {

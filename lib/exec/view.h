@@ -17,6 +17,7 @@ struct um_view {
     const um_ev_launch_t *launch; /* or */
     const um_ev_sync_t *sync;     /* what is being decided */
     uint64_t now_ns;
+    uint32_t tid;
     um_stretch_t stretch;
     uint64_t held; /* bit i = the stretch's block i is prefetched no more */
     bool asked;    /* an advisor wanted to know where it is */

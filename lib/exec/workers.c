@@ -8,16 +8,30 @@
 #include <time.h>
 
 #define QUEUE   1024u
-#define WAIT_MS 100u           /* a free or a dying context waits at most so long for the driver */
-#define STOP_MS 1000u          /* and the end of the program for a worker */
+#define WAIT_NS 100000000u     /* a free or a dying context waits at most so long for the driver */
+#define STOP_NS 1000000000u    /* and the end of the program for a worker */
 #define GONE    64u            /* contexts remembered as gone */
+#define POLL_NS 200000u        /* how often the link is asked whether it is idle */
 #define ASKER   UM_WORKERS_MAX /* the call slot of free_bytes */
 
+/* What a piece waits for; within a lane it is first in, first out. */
+typedef enum lane {
+    LANE_NOW = 0, /* a free worker; also what was cancelled, to be told */
+    LANE_IDLE,    /* the link has nothing else to do */
+    LANE_HELD,    /* the end of a wait */
+    LANES
+} lane_t;
+
 typedef struct item {
+    struct item *next;
     um_hint_t hint;
     uint32_t context;
     bool cancelled;
 } item_t;
+
+typedef struct list {
+    item_t *first, **end; /* end: where the next one is hung */
+} list_t;
 
 /* Who is inside a driver call, for what. */
 typedef struct call {
@@ -43,8 +57,10 @@ struct workers {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t work;  /* something was queued, or stop */
     pthread_cond_t left;  /* somebody left a driver call or its thread */
-    item_t queue[QUEUE];
-    uint32_t head, count;
+    item_t pool[QUEUE];
+    item_t *unused;
+    list_t lane[LANES];
+    bool polling; /* a worker looks after LANE_IDLE: one is enough */
     call_t call[UM_WORKERS_MAX + 1];
     uint32_t gone[GONE], n_gone; /* a ring: the latest ones */
     unsigned running;            /* threads not yet at their end */
@@ -57,6 +73,14 @@ static uint64_t now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct timespec deadline(uint64_t ns)
+{
+    uint64_t then = now_ns() + ns;
+
+    return (struct timespec){.tv_sec = (time_t)(then / 1000000000u),
+                             .tv_nsec = (long)(then % 1000000000u)};
 }
 
 static bool is_gone(const workers_t *all, uint32_t context)
@@ -80,17 +104,94 @@ static void leave(workers_t *all, unsigned slot)
     pthread_cond_broadcast(&all->left);
 }
 
-/* Takes the next piece out of the queue and deals with it. Called and left with the lock held. */
-static void serve(worker_t *worker)
+/* Takes out the item that hangs at `at`. */
+static item_t *unhang(list_t *list, item_t **at)
+{
+    item_t *item = *at;
+
+    if (item && !(*at = item->next))
+        list->end = at;
+    return item;
+}
+
+static item_t *pop(workers_t *all, lane_t lane)
+{
+    return unhang(&all->lane[lane], &all->lane[lane].first);
+}
+
+static void append(workers_t *all, lane_t lane, item_t *item)
+{
+    item->next = NULL;
+    *all->lane[lane].end = item;
+    all->lane[lane].end = &item->next;
+}
+
+/* A worker is to look at it now. */
+static void hurry(workers_t *all, list_t *from, item_t **at)
+{
+    append(all, LANE_NOW, unhang(from, at));
+    pthread_cond_signal(&all->work);
+}
+
+/* Neither another worker nor the link is busy. Asks with the lock given up, inside a call. */
+static bool link_is_idle(worker_t *worker, uint32_t context)
 {
     workers_t *all = worker->all;
-    item_t item = all->queue[all->head];
+    bool idle = true;
+
+    for (unsigned i = 0; i < all->n; i++)
+        if (all->call[i].active)
+            return false;
+    if (!all->calls.idle || is_gone(all, context))
+        return true;
+    enter(all, worker->index, context, 0, 0);
+    pthread_mutex_unlock(&all->lock);
+    idle = all->calls.idle(all->calls.ctx, context);
+    pthread_mutex_lock(&all->lock);
+    leave(all, worker->index);
+    return idle;
+}
+
+/* Waits for something to do; NULL = there is nothing more to come. With the lock held. */
+static item_t *next_item(worker_t *worker)
+{
+    workers_t *all = worker->all;
+    item_t *item;
+
+    while (!(item = pop(all, LANE_NOW))) {
+        struct timespec soon = deadline(POLL_NS);
+
+        if (all->stopping) {
+            item = pop(all, LANE_IDLE);
+            return item ? item : pop(all, LANE_HELD);
+        }
+        if (!all->lane[LANE_IDLE].first || all->polling) {
+            pthread_cond_wait(&all->work, &all->lock);
+            continue;
+        }
+        all->polling = true;
+        if (!link_is_idle(worker, all->lane[LANE_IDLE].first->context))
+            pthread_cond_timedwait(&all->work, &all->lock, &soon);
+        else if (!all->lane[LANE_NOW].first)
+            item = pop(all, LANE_IDLE);
+        all->polling = false;
+        if (item)
+            break;
+    }
+    return item;
+}
+
+/* Deals with a piece. Called and left with the lock held. */
+static void serve(worker_t *worker, item_t *taken)
+{
+    workers_t *all = worker->all;
+    item_t item = *taken;
     um_hint_result_t result = UM_HINT_CANCELLED;
     uint64_t start = 0, duration = 0;
     int32_t error = 0;
 
-    all->head = (all->head + 1) % QUEUE;
-    all->count--;
+    taken->next = all->unused;
+    all->unused = taken;
     if (!item.cancelled && !all->stopping && !is_gone(all, item.context)) {
         enter(all, worker->index, item.context, item.hint.addr, item.hint.bytes);
         pthread_mutex_unlock(&all->lock);
@@ -113,17 +214,13 @@ static void *run(void *arg)
 {
     worker_t *worker = arg;
     workers_t *all = worker->all;
+    item_t *item;
 
     if (all->calls.start)
         all->calls.start(all->calls.ctx, worker->index);
     pthread_mutex_lock(&all->lock);
-    for (;;) {
-        while (!all->count && !all->stopping)
-            pthread_cond_wait(&all->work, &all->lock);
-        if (!all->count)
-            break;
-        serve(worker);
-    }
+    while ((item = next_item(worker)))
+        serve(worker, item);
     all->running--;
     pthread_cond_broadcast(&all->left);
     pthread_mutex_unlock(&all->lock);
@@ -152,92 +249,96 @@ static void start_threads(workers_t *all)
 
 /* ---- the executor ---- */
 
+static lane_t lane_of(const um_hint_t *hint)
+{
+    if (hint->kind != UM_HINT_PREFETCH)
+        return LANE_NOW;
+    return hint->order == UM_ORDER_AFTER  ? LANE_HELD
+           : hint->order == UM_ORDER_IDLE ? LANE_IDLE
+                                          : LANE_NOW;
+}
+
 static bool submit(um_executor_t *executor, const um_hint_t *hint, uint32_t context)
 {
     workers_t *all = (workers_t *)executor;
-    bool taken = false;
+    item_t *item = NULL;
 
     if (all->abandoned)
         return false;
     pthread_mutex_lock(&all->lock);
     if (!all->started && !all->stopping)
         start_threads(all);
-    if (all->running && !all->stopping && all->count < QUEUE) {
-        all->queue[(all->head + all->count++) % QUEUE] =
-            (item_t){.hint = *hint, .context = context};
-        taken = true;
+    if (all->running && !all->stopping && (item = all->unused)) {
+        all->unused = item->next;
+        *item = (item_t){.hint = *hint, .context = context};
+        append(all, lane_of(hint), item);
         pthread_cond_signal(&all->work);
     }
     pthread_mutex_unlock(&all->lock);
-    return taken;
+    return item;
 }
 
-static bool in_range(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
-                     uint64_t bytes)
+typedef bool (*match_fn)(const void *key, uint32_t context, const um_hint_t *hint);
+
+static bool in_range(const void *key, uint32_t context, const um_hint_t *hint)
 {
-    const call_t *range = key;
+    const um_hint_t *range = key;
 
     (void)context;
-    (void)correlation;
-    return addr < range->addr + range->bytes && range->addr < addr + bytes;
+    return hint->addr < range->addr + range->bytes && range->addr < hint->addr + hint->bytes;
 }
 
-static bool in_context(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
-                       uint64_t bytes)
+/* What a launch on key->device comes in the way of. */
+static bool overtaken(const void *key, uint32_t context, const um_hint_t *hint)
 {
-    (void)correlation;
-    (void)addr;
-    (void)bytes;
+    const um_hint_t *taken = key;
+
+    return hint->kind == UM_HINT_PREFETCH && in_range(key, context, hint) &&
+           (hint->device != taken->device || hint->order == UM_ORDER_IDLE);
+}
+
+static bool in_context(const void *key, uint32_t context, const um_hint_t *hint)
+{
+    (void)hint;
     return !*(const uint32_t *)key || context == *(const uint32_t *)key;
 }
 
-static bool of_launch(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
-                      uint64_t bytes)
+static bool of_launch(const void *key, uint32_t context, const um_hint_t *hint)
 {
     (void)context;
-    (void)addr;
-    (void)bytes;
-    return correlation == *(const uint32_t *)key;
+    return hint->correlation == *(const uint32_t *)key && lane_of(hint) == LANE_NOW &&
+           hint->kind == UM_HINT_PREFETCH;
 }
 
-typedef bool (*match_fn)(const void *key, uint32_t context, uint32_t correlation, uint64_t addr,
-                         uint64_t bytes);
-
-/* What is queued stays in its place, marked: its worker reports it. With the lock held. */
+/* Nobody waits for what is cancelled: a worker is to report it. With the lock held. */
 static void cancel_queued(workers_t *all, match_fn match, const void *key)
 {
-    for (uint32_t i = 0; i < all->count; i++) {
-        item_t *item = &all->queue[(all->head + i) % QUEUE];
+    for (lane_t lane = 0; lane < LANES; lane++)
+        for (item_t **at = &all->lane[lane].first, *item; (item = *at);) {
+            bool hit = !item->cancelled && match(key, item->context, &item->hint);
 
-        if (match(key, item->context, item->hint.correlation, item->hint.addr, item->hint.bytes))
-            item->cancelled = true;
-    }
+            item->cancelled |= hit;
+            if (hit && lane != LANE_NOW)
+                hurry(all, &all->lane[lane], at);
+            else
+                at = &item->next;
+        }
 }
 
 static bool is_called(const workers_t *all, match_fn match, const void *key)
 {
     for (unsigned i = 0; i <= UM_WORKERS_MAX; i++)
         if (all->call[i].active &&
-            match(key, all->call[i].context, 0, all->call[i].addr, all->call[i].bytes))
+            match(key, all->call[i].context,
+                  &(um_hint_t){.addr = all->call[i].addr, .bytes = all->call[i].bytes}))
             return true;
     return false;
-}
-
-static struct timespec deadline(unsigned ms)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    t.tv_sec += (time_t)(ms / 1000) + t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    return t;
 }
 
 /* With the lock held, which it gives up meanwhile. */
 static void wait_for_calls(workers_t *all, match_fn match, const void *key)
 {
-    struct timespec end = deadline(WAIT_MS);
+    struct timespec end = deadline(WAIT_NS);
 
     while (is_called(all, match, key) &&
            pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT)
@@ -247,7 +348,7 @@ static void wait_for_calls(workers_t *all, match_fn match, const void *key)
 static void cancel_range(um_executor_t *executor, uint64_t addr, uint64_t bytes)
 {
     workers_t *all = (workers_t *)executor;
-    call_t range = {.addr = addr, .bytes = bytes};
+    um_hint_t range = {.addr = addr, .bytes = bytes};
 
     if (all->abandoned)
         return;
@@ -284,6 +385,33 @@ static void cancel_launch(um_executor_t *executor, uint32_t correlation)
     pthread_mutex_unlock(&all->lock);
 }
 
+static void overtake(um_executor_t *executor, uint64_t addr, uint64_t bytes, int32_t device)
+{
+    workers_t *all = (workers_t *)executor;
+    um_hint_t taken = {.addr = addr, .bytes = bytes, .device = device};
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    cancel_queued(all, overtaken, &taken);
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void wait_over(um_executor_t *executor, uint32_t sync)
+{
+    workers_t *all = (workers_t *)executor;
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    for (item_t **at = &all->lane[LANE_HELD].first, *item; (item = *at);)
+        if (item->hint.correlation == sync)
+            hurry(all, &all->lane[LANE_HELD], at);
+        else
+            at = &item->next;
+    pthread_mutex_unlock(&all->lock);
+}
+
 static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
 {
     workers_t *all = (workers_t *)executor;
@@ -306,7 +434,7 @@ static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free
 static void stop(um_executor_t *executor)
 {
     workers_t *all = (workers_t *)executor;
-    struct timespec end = deadline(STOP_MS);
+    struct timespec end = deadline(STOP_NS);
 
     if (all->abandoned)
         return;
@@ -349,6 +477,8 @@ um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers, 
                                           .cancel_range = cancel_range,
                                           .cancel_context = cancel_context,
                                           .cancel_launch = cancel_launch,
+                                          .overtake = overtake,
+                                          .wait_over = wait_over,
                                           .free_bytes = free_bytes,
                                           .stop = stop,
                                           .abandon = abandon,
@@ -366,10 +496,16 @@ um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers, 
     all->base.lacks_orders = calls->lacks_orders;
     all->calls = *calls;
     all->n = n_workers;
+    for (lane_t lane = 0; lane < LANES; lane++)
+        all->lane[lane].end = &all->lane[lane].first;
+    for (unsigned i = 0; i < QUEUE; i++) {
+        all->pool[i].next = all->unused;
+        all->unused = &all->pool[i];
+    }
     pthread_mutex_init(&all->lock, NULL);
-    pthread_cond_init(&all->work, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&all->work, &monotonic);
     pthread_cond_init(&all->left, &monotonic);
     pthread_condattr_destroy(&monotonic);
     *out = &all->base;

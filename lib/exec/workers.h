@@ -3,6 +3,14 @@
  *
  * Pieces are taken first in, first out, by whichever worker is free: with two workers every other
  * piece, front to back. Threads start with the first piece and block all signals.
+ *
+ * UM_ORDER_AFTER: the piece is held until wait_over names its wait, and then goes like any other, racing
+ * the CPU. The program's own wait is the order: what it waited for is done, whatever sort of wait it was,
+ * and neither its streams nor its events are touched. On an H200 that is as fast as a prefetch put behind
+ * the kernel beforehand.
+ * UM_ORDER_IDLE: one piece at a time, by one worker, when nothing else is queued, no other worker is in a
+ * call and `idle` says that what went before has arrived. Whatever else is submitted goes before it.
+ * Advice goes as it comes, whatever its order.
  */
 #ifndef UM_WORKERS_H
 #define UM_WORKERS_H
@@ -18,6 +26,8 @@ typedef struct um_workers_calls {
     /* Carries a piece out: 0 or the driver's error; UM_WORKERS_GONE when there is nothing left to do it
      * in or to. `context` cannot go away meanwhile. */
     int32_t (*apply)(void *ctx, unsigned worker, uint32_t context, const um_hint_t *hint);
+    /* Has all that was applied in the context arrived? May be NULL (it has); as for apply. */
+    bool (*idle)(void *ctx, uint32_t context);
     /* As um_executor_ops_t; `context` cannot go away meanwhile. */
     bool (*free_bytes)(void *ctx, uint32_t context, uint64_t *free, uint64_t *total);
     /* Nobody is inside a call for this context (0 = for any) any more. */

@@ -107,19 +107,24 @@ static bool submit(um_executor_t *executor, const um_hint_t *hint, uint32_t cont
     return true;
 }
 
-/* Of everything, of a range, of a launch, of a context. */
+/* Of everything, of a range, of a range that a launch takes, of a launch, of a context. */
 typedef struct match {
     uint64_t addr, bytes;
+    const int32_t *taker; /* its device */
     uint32_t launch, context;
 } match_t;
 
 static bool matches(const match_t *match, const um_op_t *op)
 {
+    const um_hint_t *hint = &op->hint;
+
     if (match->bytes)
-        return op->hint.addr < match->addr + match->bytes &&
-               match->addr < op->hint.addr + op->hint.bytes;
+        return hint->addr < match->addr + match->bytes && match->addr < hint->addr + hint->bytes &&
+               (!match->taker || (hint->kind == UM_HINT_PREFETCH &&
+                                  (hint->device != *match->taker || hint->order == UM_ORDER_IDLE)));
     if (match->launch)
-        return op->hint.correlation == match->launch;
+        return hint->correlation == match->launch && hint->kind == UM_HINT_PREFETCH &&
+               hint->order != UM_ORDER_IDLE && hint->order != UM_ORDER_AFTER;
     return !match->context || op->context == match->context;
 }
 
@@ -147,6 +152,19 @@ static void cancel_launch(um_executor_t *executor, uint32_t correlation)
 {
     if (correlation)
         cancel((sim_executor_t *)executor, &(match_t){.launch = correlation}, false);
+}
+
+static void overtake(um_executor_t *executor, uint64_t addr, uint64_t bytes, int32_t device)
+{
+    cancel((sim_executor_t *)executor, &(match_t){.addr = addr, .bytes = bytes, .taker = &device},
+           false);
+}
+
+/* The work that was waited for has ended: is_ready looks. */
+static void wait_over(um_executor_t *executor, uint32_t sync)
+{
+    (void)sync;
+    um_executor_sim_serve(executor);
 }
 
 static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
@@ -185,6 +203,8 @@ um_status_t um_executor_sim_new(um_engine_t *engine, unsigned workers, um_execut
                                           .cancel_range = cancel_range,
                                           .cancel_context = cancel_context,
                                           .cancel_launch = cancel_launch,
+                                          .overtake = overtake,
+                                          .wait_over = wait_over,
                                           .free_bytes = free_bytes,
                                           .stop = nothing,
                                           .abandon = nothing,

@@ -121,6 +121,12 @@ static void cancel_range(um_executor_t *self, uint64_t addr, uint64_t bytes)
     (void)bytes;
 }
 
+static void overtake(um_executor_t *self, uint64_t addr, uint64_t bytes, int32_t device)
+{
+    (void)device;
+    cancel_range(self, addr, bytes);
+}
+
 static void cancel_id(um_executor_t *self, uint32_t id)
 {
     (void)self;
@@ -140,6 +146,8 @@ static const um_executor_ops_t executor_ops = {.name = "later",
                                                .cancel_range = cancel_range,
                                                .cancel_context = cancel_id,
                                                .cancel_launch = cancel_id,
+                                               .overtake = overtake,
+                                               .wait_over = cancel_id,
                                                .free_bytes = little_room};
 
 /* ---- a trace ---- */

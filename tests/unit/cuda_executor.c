@@ -21,6 +21,7 @@ typedef struct call {
     CUstream stream;
     uint64_t addr, bytes;
     int32_t device;
+    uint32_t kind;
     bool own, relaxed;
 } call_t;
 
@@ -28,6 +29,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static call_t call[256];
 static unsigned n_calls, n_streams, n_destroyed, depth_left;
 static CUresult answer;
+static _Atomic CUresult query_answer;
+static unsigned queries;
 static _Thread_local CUcontext stack[8];
 static _Thread_local unsigned depth;
 static _Thread_local bool relaxed;
@@ -81,19 +84,28 @@ static CUresult capture(CUstreamCaptureMode *mode)
     return CUDA_SUCCESS;
 }
 
+static CUresult query(CUstream stream)
+{
+    cr_assert_not_null(stream);
+    cr_assert_eq(stack[depth - 1], CTX_A);
+    queries++;
+    return query_answer;
+}
+
 const um_cuda_t *um_cuda(void)
 {
     static const um_cuda_t table = {.ctx_push = push,
                                     .ctx_pop = pop,
                                     .stream_create = create,
                                     .stream_destroy = destroy,
+                                    .stream_query = query,
                                     .mem_info = info,
                                     .capture_mode = capture};
 
     return &table;
 }
 
-CUresult um_cuda_prefetch(uint64_t addr, uint64_t bytes, int32_t device, CUstream stream)
+static CUresult note(uint32_t kind, uint64_t addr, uint64_t bytes, int32_t device, CUstream stream)
 {
     pthread_mutex_lock(&lock);
     call[n_calls++ % 256] = (call_t){.context = depth ? stack[depth - 1] : NULL,
@@ -101,10 +113,21 @@ CUresult um_cuda_prefetch(uint64_t addr, uint64_t bytes, int32_t device, CUstrea
                                      .addr = addr,
                                      .bytes = bytes,
                                      .device = device,
+                                     .kind = kind,
                                      .own = um_cuda_own,
                                      .relaxed = relaxed};
     pthread_mutex_unlock(&lock);
     return answer;
+}
+
+CUresult um_cuda_prefetch(uint64_t addr, uint64_t bytes, int32_t device, CUstream stream)
+{
+    return note(UM_HINT_PREFETCH, addr, bytes, device, stream);
+}
+
+CUresult um_cuda_advise(uint64_t addr, uint64_t bytes, um_hint_kind_t kind, int32_t device)
+{
+    return note(kind, addr, bytes, device, NULL);
 }
 
 /* ---- the executor ---- */
@@ -194,9 +217,48 @@ Test(cuda_executor, a_refusal_is_told_with_its_code)
     apply(UM_HINT_PREFETCH, MIB, 1);
     cr_assert_eq(by[UM_HINT_FAILED], 1);
     cr_assert_eq(last_error, CUDA_ERROR_INVALID_VALUE);
-    apply(UM_HINT_DISCARD, MIB, 1); /* never */
-    cr_assert_eq(by[UM_HINT_FAILED], 2);
     cr_assert_eq(n_calls, 1);
+    cr_assert(executor->lacks_kinds & 1u << UM_HINT_DISCARD, "that is never given to it");
+    stop();
+}
+
+Test(cuda_executor, advice_of_every_kind_is_given_in_the_context_without_a_stream)
+{
+    start(1);
+    for (uint32_t kind = UM_HINT_READ_MOSTLY; kind <= UM_HINT_UNSET_ACCESSED_BY; kind++) {
+        apply(kind, kind * MIB, 1);
+        cr_assert_eq(call[n_calls - 1].kind, kind);
+        cr_assert_eq(call[n_calls - 1].addr, kind * MIB);
+        cr_assert_eq(call[n_calls - 1].device, 3);
+        cr_assert_eq(call[n_calls - 1].context, CTX_A);
+        cr_assert(call[n_calls - 1].own);
+    }
+    cr_assert_eq(n_streams, 0);
+    cr_assert_eq(executor->lacks_kinds, 1u << UM_HINT_DISCARD);
+    cr_assert_eq(executor->lacks_orders, 1u << UM_ORDER_BEFORE);
+    stop();
+}
+
+Test(cuda_executor, idle_times_begin_when_what_it_asked_for_has_arrived)
+{
+    um_hint_t idle = {.kind = UM_HINT_PREFETCH,
+                      .order = UM_ORDER_IDLE,
+                      .bytes = MIB,
+                      .who = "test"};
+
+    start(1);
+    apply(UM_HINT_PREFETCH, 7 * MIB, 1);
+    query_answer = CUDA_ERROR_NOT_READY;
+    cr_assert(executor->ops->submit(executor, &idle, 1));
+    apply(UM_HINT_PREFETCH, 8 * MIB, 1); /* overtakes it */
+    cr_assert_eq(call[1].addr, 8 * MIB);
+    query_answer = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    while (told < 3)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    cr_assert_eq(n_calls, 3);
+    cr_assert_gt(queries, 0);
     stop();
 }
 

@@ -134,6 +134,81 @@ Test(decisions, each_wait_is_asked_about_as_it_is_entered)
     program_stop();
 }
 
+static bool wants_at_wait;
+
+static void want_at_wait(const void *state, const um_view_t *view, um_hints_t *hints)
+{
+    if (wants_at_wait)
+        ask_at_wait(state, view, hints);
+}
+
+static const um_advisor_ops_t wanter = {.abi = UM_ADVISOR_ABI,
+                                        .name = "wanter",
+                                        .decide_sync = want_at_wait};
+static const um_advisor_ops_t *const wanting[] = {&wanter, NULL};
+
+Test(decisions, waits_wake_while_something_was_wanted_at_one_of_the_last)
+{
+    program_start(NULL, wanting);
+    allocate(1, 0, 8 * MIB);
+    wait_all();
+    cr_assert_not(program.waiting);
+    wants_at_wait = true;
+    wait_all();
+    cr_assert(program.waiting);
+    wants_at_wait = false;
+    for (int i = 0; i < 15; i++) {
+        wait_all();
+        cr_assert(program.waiting);
+    }
+    wait_all();
+    cr_assert_not(program.waiting);
+    for (int i = 0; i < 100; i++)
+        wait_all();
+    cr_assert_not(program.waiting);
+    program_stop();
+}
+
+/* ---- looking further than the launch ---- */
+
+static void look_ahead(const void *state, const um_view_t *view, um_hints_t *hints)
+{
+    um_extent_t extent[4];
+    uint64_t addr, bytes;
+    size_t n;
+
+    (void)state;
+    if (!um_view_region(view, 2, &addr, &bytes))
+        return;
+    n = um_view_extents(view, 2, addr, bytes, extent, 4);
+    for (size_t i = 0; i < n; i++)
+        um_hints_add(hints, &(um_hint_t){.kind = UM_HINT_PREFETCH,
+                                         .order = UM_ORDER_IDLE,
+                                         .addr = extent[i].addr,
+                                         .bytes = 2 * extent[i].bytes, /* trimmed */
+                                         .device = FAKE_GPU,
+                                         .why = "the next launch has it"});
+}
+
+static const um_advisor_ops_t looker_ahead = {.abi = UM_ADVISOR_ABI,
+                                              .name = "looker_ahead",
+                                              .decide = look_ahead};
+static const um_advisor_ops_t *const looking_ahead[] = {&looker_ahead, NULL};
+
+Test(decisions, hints_may_be_for_regions_that_the_launch_does_not_take)
+{
+    program_start(NULL, looking_ahead);
+    allocate(1, 0, 4 * MIB);
+    cr_assert_eq(run(1, 1), 0, "there is none");
+    allocate(2, 64 * MIB, 6 * MIB);
+    cr_assert_eq(run(1, 1), 1);
+    cr_assert_eq(program.hint[0].addr, FAKE_BASE + 64 * MIB);
+    cr_assert_eq(program.hint[0].bytes, 6 * MIB);
+    cr_assert_eq(program.hint[0].region, 2);
+    cr_assert_eq(program.hint[0].order, UM_ORDER_IDLE);
+    program_stop();
+}
+
 Test(decisions, an_executor_is_not_given_what_it_cannot_carry_out)
 {
     um_hinter_stats_t stats;

@@ -9,7 +9,8 @@
 typedef struct keeper {
     um_executor_t base;
     um_hint_t hint[4096];
-    unsigned n, asked, cancelled_launches, cancelled_ranges, cancelled_contexts;
+    unsigned n, asked, cancelled_launches, cancelled_ranges, cancelled_contexts, overtaken;
+    uint32_t over;
     uint64_t free;
     bool full, blind;
 } keeper_t;
@@ -44,6 +45,19 @@ static void launch_cancelled(um_executor_t *executor, uint32_t correlation)
     ((keeper_t *)executor)->cancelled_launches++;
 }
 
+static void overtaken(um_executor_t *executor, uint64_t addr, uint64_t bytes, int32_t device)
+{
+    (void)addr;
+    (void)bytes;
+    (void)device;
+    ((keeper_t *)executor)->overtaken++;
+}
+
+static void is_over(um_executor_t *executor, uint32_t sync)
+{
+    ((keeper_t *)executor)->over = sync;
+}
+
 static bool answer(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
 {
     keeper_t *keeper = (keeper_t *)executor;
@@ -60,6 +74,8 @@ static const um_executor_ops_t keeper_ops = {.name = "keeper",
                                              .cancel_range = range_cancelled,
                                              .cancel_context = context_cancelled,
                                              .cancel_launch = launch_cancelled,
+                                             .overtake = overtaken,
+                                             .wait_over = is_over,
                                              .free_bytes = answer};
 
 static keeper_t keeper;
@@ -403,13 +419,13 @@ Test(gate, a_wait_for_the_launch_cancels_what_comes_too_late)
     cause.stream = 7;
     own = event_sync(1, UM_SYNC_STREAM, 7, 1);
     propose(gate, 0, 64 * MIB, 1);
-    um_gate_sync(gate, &other.u.sync);
+    um_gate_sync(gate, &other);
     cr_assert_eq(keeper.cancelled_launches, 0);
-    um_gate_sync(gate, &own.u.sync);
+    um_gate_sync(gate, &own);
     cr_assert_eq(keeper.cancelled_launches, 1);
     own.u.sync.kind = UM_SYNC_DEVICE;
     own.u.sync.stream = 0;
-    um_gate_sync(gate, &own.u.sync);
+    um_gate_sync(gate, &own);
     cr_assert_eq(keeper.cancelled_launches, 2);
     finish(gate);
 }
@@ -442,25 +458,203 @@ Test(gate, its_counts_add_up)
     finish(gate);
 }
 
-Test(gate, what_is_for_after_a_wait_outlives_it_but_not_the_next_launch_of_the_range)
+static void take(um_gate_t *gate, int32_t device, uint64_t stream, uint64_t offset, uint64_t bytes)
 {
-    um_event_t own = event_sync(1, UM_SYNC_DEVICE, 0, 1);
-    um_hint_t hint = prefetch(0, 4 * MIB);
-    um_gate_t *gate = new_gate();
+    um_event_t event = event_launch(1, 9, NULL, 0);
+
+    event.u.launch.device = device;
+    event.u.launch.stream = stream;
+    um_gate_taken(gate, &event, FAKE_BASE + offset, bytes);
+}
+
+static void sync_is(um_gate_t *gate, uint32_t id, uint32_t kind, uint64_t stream, uint32_t exit)
+{
+    um_event_t event = event_sync(1, kind, stream, exit);
+
+    event.u.sync.sync = id;
+    um_gate_sync(gate, &event);
+}
+
+/* Something for after a wait on stream 9 or the event 9. */
+static uint32_t propose_after(um_gate_t *gate, uint64_t offset, uint32_t kind, uint32_t sync)
+{
+    um_hint_t hint = prefetch(offset, 4 * MIB);
 
     hint.order = UM_ORDER_AFTER;
     hint.device = UM_DEVICE_HOST;
-    cause.wait = UM_SYNC_STREAM;
+    hint.correlation = sync;
+    cause.wait = kind;
     cause.stream = 9;
+    return um_gate_propose(gate, &hint, &cause);
+}
+
+Test(gate, what_is_for_after_a_wait_goes_when_that_is_over)
+{
+    um_gate_t *gate = new_gate();
+
     keeper.free = 1; /* the device's room is not what it needs */
-    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 1);
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_STREAM, 41), 1);
     cr_assert_eq(keeper.hint[0].wait, UM_SYNC_STREAM);
     cr_assert_eq(keeper.hint[0].stream, 9);
-    um_gate_sync(gate, &own.u.sync);
-    um_gate_taken(gate, FAKE_BASE + 4 * MIB, MIB);
+    sync_is(gate, 40, UM_SYNC_DEVICE, 0, 1); /* another one */
+    cr_assert_eq(keeper.over, 0);
+    sync_is(gate, 41, UM_SYNC_STREAM, 9, 1);
+    cr_assert_eq(keeper.over, 41);
     cr_assert_eq(keeper.cancelled_launches, 0);
-    um_gate_taken(gate, FAKE_BASE + 3 * MIB, MIB);
-    cr_assert_eq(keeper.cancelled_launches, 1);
+    finish(gate);
+}
+
+Test(gate, a_launch_of_the_range_cancels_what_is_for_after_a_wait)
+{
+    um_gate_t *gate = new_gate();
+
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_STREAM, 41), 1);
+    take(gate, FAKE_GPU, 9, 4 * MIB, MIB);
+    cr_assert_eq(keeper.overtaken, 0);
+    take(gate, FAKE_GPU, 9, 3 * MIB, MIB);
+    cr_assert_eq(keeper.overtaken, 1);
+    take(gate, FAKE_GPU, 9, 3 * MIB, MIB); /* said once */
+    cr_assert_eq(keeper.overtaken, 1);
+    finish(gate);
+}
+
+Test(gate, nothing_is_taken_from_under_a_kernel_that_the_wait_does_not_cover)
+{
+    um_gate_t *gate = new_gate();
+
+    take(gate, FAKE_GPU, 9, 0, 8 * MIB);
+    take(gate, FAKE_GPU, 7, 0, 8 * MIB);
+    sync_is(gate, 1, UM_SYNC_STREAM, 9, 0);
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_STREAM, 1), 0);
+    sync_is(gate, 1, UM_SYNC_STREAM, 9, 1);
+    expect_refused(gate, UM_HINT_REFUSED_BUSY, 1);
+    sync_is(gate, 2, UM_SYNC_STREAM, 7, 0);
+    take(gate, FAKE_GPU, 7, 0, 8 * MIB); /* after the wait began: not covered */
+    sync_is(gate, 2, UM_SYNC_STREAM, 7, 1);
+    sync_is(gate, 3, UM_SYNC_STREAM, 9, 0);
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_STREAM, 3), 0);
+    cr_assert_eq(propose_after(gate, 8 * MIB, UM_SYNC_STREAM, 3), 1, "nobody is at work there");
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_DEVICE, 3), 1, "that covers all");
+    finish(gate);
+}
+
+/* Nobody says what an event stands for: with one stream at work on the range it must be that one. */
+Test(gate, an_event_is_taken_to_stand_for_the_only_stream_at_work)
+{
+    um_gate_t *gate = new_gate();
+
+    take(gate, FAKE_GPU, 7, 0, 8 * MIB);
+    take(gate, FAKE_GPU, 7, 0, 8 * MIB);
+    sync_is(gate, 1, UM_SYNC_EVENT, 9, 0);
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_EVENT, 1), 1);
+    sync_is(gate, 1, UM_SYNC_EVENT, 9, 1);
+    take(gate, FAKE_GPU, 8, 0, 8 * MIB);
+    cr_assert_eq(propose_after(gate, 4 * MIB, UM_SYNC_EVENT, 2), 0);
+    expect_refused(gate, UM_HINT_REFUSED_BUSY, 1);
+    finish(gate);
+}
+
+Test(gate, what_was_held_too_long_is_cancelled)
+{
+    um_gate_stats_t stats;
+    um_gate_t *gate = new_gate();
+
+    cause.now_ns = 1;
+    cr_assert_eq(propose_after(gate, 0, UM_SYNC_STREAM, 41), 1);
+    propose(gate, 64 * MIB, MIB, 20000000000u);
+    um_gate_stats(gate, &stats);
+    cr_assert_eq(stats.cancelled, 1);
+    cr_assert_eq(keeper.overtaken, 1);
+    finish(gate);
+}
+
+/* ---- idle times ---- */
+
+Test(gate, what_is_for_idle_times_outlives_waits_and_gives_way_to_a_launch)
+{
+    _Atomic uint32_t pending = 0;
+    um_hint_t hint = prefetch(0, 4 * MIB);
+    um_gate_t *gate;
+
+    config.pending = &pending;
+    gate = new_gate();
+    hint.order = UM_ORDER_IDLE;
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 1);
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
+    expect_refused(gate, UM_HINT_REFUSED_DUPLICATE, 1);
+    cr_assert_eq(pending, 0, "waits need not wake for it");
+    sync_is(gate, 1, UM_SYNC_DEVICE, 0, 0);
+    sync_is(gate, 1, UM_SYNC_DEVICE, 0, 1);
+    cr_assert_eq(keeper.cancelled_launches, 0);
+    take(gate, FAKE_GPU, 9, 0, 8 * MIB);
+    cr_assert_eq(keeper.overtaken, 1);
+    cr_assert_eq(propose(gate, 0, 4 * MIB, 2), 1, "no duplicate of what gave way");
+    finish(gate);
+}
+
+/* ---- advice ---- */
+
+static uint32_t advise(um_gate_t *gate, uint32_t kind, uint64_t offset, uint64_t bytes)
+{
+    um_hint_t hint = prefetch(offset, bytes);
+
+    hint.kind = kind;
+    hint.device = UM_DEVICE_HOST;
+    hint.order = UM_ORDER_BEFORE;
+    return um_gate_propose(gate, &hint, &cause);
+}
+
+static void app_advises(um_gate_t *gate, uint32_t kind, uint64_t offset, uint64_t bytes)
+{
+    um_ev_hint_t hint = {.kind = kind,
+                         .result = UM_HINT_APPLIED,
+                         .addr = FAKE_BASE + offset,
+                         .bytes = bytes,
+                         .region = FAKE_REGION,
+                         .who = "app"};
+
+    um_gate_app(gate, &hint);
+}
+
+Test(gate, advice_is_one_piece_whatever_its_size_and_order)
+{
+    um_event_t own = event_sync(1, UM_SYNC_DEVICE, 0, 1);
+    um_gate_t *gate;
+
+    keeper.base.lacks_orders = 1u << UM_ORDER_BEFORE;
+    gate = new_gate();
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, MIB, 500 * MIB), 1);
+    cr_assert_eq(keeper.hint[0].bytes, REGION_BYTES - MIB);
+    um_gate_sync(gate, &own);
+    take(gate, FAKE_GPU, 0, 0, REGION_BYTES);
+    cr_assert_eq(keeper.cancelled_launches + keeper.overtaken, 0, "it is not about this launch");
+    finish(gate);
+}
+
+Test(gate, where_the_program_advises_nothing_else_is_advised)
+{
+    um_gate_t *gate = new_gate();
+
+    app_advises(gate, UM_HINT_READ_MOSTLY, 8 * MIB, 8 * MIB);
+    cr_assert_eq(advise(gate, UM_HINT_PREFERRED_LOCATION, 0, 9 * MIB), 0);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 15 * MIB, 9 * MIB), 0);
+    cr_assert_eq(advise(gate, UM_HINT_UNSET_READ_MOSTLY, 8 * MIB, MIB), 0, "it is the program's");
+    expect_refused(gate, UM_HINT_REFUSED_DISABLED, 3);
+    cr_assert_eq(advise(gate, UM_HINT_UNSET_ACCESSED_BY, 8 * MIB, MIB), 1, "that was ours");
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 16 * MIB, MIB), 1);
+    cr_assert_eq(propose(gate, 8 * MIB, MIB, 1), 1, "a prefetch is no advice");
+    um_gate_region_gone(gate, FAKE_REGION);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 8 * MIB, MIB), 1);
+    finish(gate);
+}
+
+Test(gate, more_advice_than_is_remembered_makes_the_region_the_programs)
+{
+    um_gate_t *gate = new_gate();
+
+    for (uint64_t i = 0; i <= 256; i++)
+        app_advises(gate, UM_HINT_ACCESSED_BY, i * 2 * UM_PAGE_BYTES, UM_PAGE_BYTES);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 64 * MIB, MIB), 0);
     finish(gate);
 }
 

@@ -359,6 +359,40 @@ Test(hinter, lets_launches_sleep_while_nothing_moves_and_wakes_after_a_cpu_phase
     stop();
 }
 
+/* Thousands of launches and waits on data that stays on the GPU: hardly any wakes this thread. */
+Test(hinter, waits_that_are_never_followed_by_the_cpus_touches_become_quiet)
+{
+    unsigned woken = 0;
+
+    start();
+    allocate(1, 0, 8 * MIB);
+    launch(1);
+    for (int i = 0; i < 4; i++)
+        launch(1);
+    for (int i = 0; i < 1000; i++) {
+        wait_for_gpu();
+        sink.idle(sink.ctx);
+        woken += hinting;
+        launch(1);
+    }
+    cr_assert_lt(woken, 30);
+    cr_assert_gt(woken, 10, "some all the same");
+    wait_for_gpu();
+    for (int i = 0; i < 3; i++)
+        sink.idle(sink.ctx);
+    cr_assert(hinting, "a long phase counts");
+    fake_set(&fake, 0, 8 * MIB, true);
+    launch(1);
+    for (int i = 0; i < 5; i++) {
+        wait_for_gpu();
+        launch(1);
+    }
+    wait_for_gpu();
+    sink.idle(sink.ctx);
+    cr_assert(hinting, "and so does every one where something was needed");
+    stop();
+}
+
 Test(hinter, launches_on_unknown_regions_are_nothing)
 {
     start();

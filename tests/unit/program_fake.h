@@ -17,6 +17,7 @@ typedef struct program {
     um_hinter_t *hinter;
     um_sink_t sink;
     uint64_t free_bytes;
+    _Atomic bool waiting;
     uint32_t correlation;
     struct {
         uint64_t offset, bytes;
@@ -66,12 +67,23 @@ static inline void program_cancel_id(um_executor_t *executor, uint32_t id)
     (void)id;
 }
 
+static inline void program_overtake(um_executor_t *executor, uint64_t addr, uint64_t bytes,
+                                    int32_t device)
+{
+    (void)executor;
+    (void)addr;
+    (void)bytes;
+    (void)device;
+}
+
 static inline void program_start(const char *advisors, const um_advisor_ops_t *const *table)
 {
     static const um_executor_ops_t ops = {.name = "program",
                                           .submit = program_submit,
                                           .cancel_launch = program_cancel_id,
                                           .cancel_context = program_cancel_id,
+                                          .overtake = program_overtake,
+                                          .wait_over = program_cancel_id,
                                           .free_bytes = program_free_bytes};
     um_page_tables_t tables = fake_interface(&program.tables);
     um_hinter_config_t config = {.page_tables = &tables,
@@ -79,7 +91,8 @@ static inline void program_start(const char *advisors, const um_advisor_ops_t *c
                                  .table = table,
                                  .executor = &program.executor,
                                  .gate = {.piece_bytes = 32 * MIB},
-                                 .post = program_post};
+                                 .post = program_post,
+                                 .waiting = &program.waiting};
 
     program.executor.ops = &ops;
     program.tables.now_ns = 1;

@@ -20,6 +20,8 @@ typedef struct driver {
     _Atomic unsigned dead_context_calls;
     _Atomic uint32_t dead_context;
     int32_t error;
+    bool busy; /* the link */
+    unsigned asked;
 } driver_t;
 
 typedef struct told {
@@ -61,6 +63,20 @@ static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint
     return d->error;
 }
 
+static bool is_idle(void *ctx, uint32_t context)
+{
+    driver_t *d = ctx;
+    bool idle;
+
+    (void)context;
+    pthread_mutex_lock(&d->lock);
+    d->asked++;
+    pthread_cond_broadcast(&d->changed);
+    idle = !d->busy;
+    pthread_mutex_unlock(&d->lock);
+    return idle;
+}
+
 static bool free_bytes(void *ctx, uint32_t context, uint64_t *free, uint64_t *total)
 {
     (void)ctx;
@@ -85,10 +101,8 @@ static void done(void *ctx, const um_hint_t *hint, um_hint_result_t result, int3
 
 static void begin(unsigned n)
 {
-    um_workers_calls_t calls = {.name = "test",
-                                .start = start,
-                                .apply = apply,
-                                .free_bytes = free_bytes};
+    um_workers_calls_t calls = {
+        .name = "test", .start = start, .apply = apply, .idle = is_idle, .free_bytes = free_bytes};
 
     driver = calloc(1, sizeof(*driver));
     told = calloc(1, sizeof(*told));
@@ -110,9 +124,11 @@ static void end(void)
     free(told);
 }
 
-static bool submit(uint64_t n, uint32_t context, uint32_t correlation)
+static bool submit_as(uint32_t kind, uint32_t order, uint64_t n, uint32_t context,
+                      uint32_t correlation)
 {
-    um_hint_t hint = {.kind = UM_HINT_PREFETCH,
+    um_hint_t hint = {.kind = kind,
+                      .order = order,
                       .addr = n * MIB,
                       .bytes = MIB,
                       .correlation = correlation,
@@ -120,6 +136,26 @@ static bool submit(uint64_t n, uint32_t context, uint32_t correlation)
                       .why = "test"};
 
     return executor->ops->submit(executor, &hint, context);
+}
+
+static bool submit(uint64_t n, uint32_t context, uint32_t correlation)
+{
+    return submit_as(UM_HINT_PREFETCH, UM_ORDER_RACING, n, context, correlation);
+}
+
+static void set_busy(bool busy)
+{
+    pthread_mutex_lock(&driver->lock);
+    driver->busy = busy;
+    pthread_mutex_unlock(&driver->lock);
+}
+
+static void wait_asked(unsigned n)
+{
+    pthread_mutex_lock(&driver->lock);
+    while (driver->asked < n)
+        pthread_cond_wait(&driver->changed, &driver->lock);
+    pthread_mutex_unlock(&driver->lock);
 }
 
 static void set_shut(bool shut)
@@ -276,6 +312,116 @@ Test(workers, cancelling_a_launch_waits_for_nothing)
     end();
 }
 
+Test(workers, what_is_for_idle_times_comes_last_and_waits_for_the_link)
+{
+    begin(2);
+    set_busy(true);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_IDLE, i, 1, 1));
+    wait_asked(2);
+    for (unsigned i = 3; i < 6; i++)
+        cr_assert(submit(i, 1, 2));
+    wait_told(3);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_geq(driver->order[i], 3 * MIB, "they overtake");
+    wait_asked(4);
+    cr_assert_eq(told->n, 3);
+    set_busy(false);
+    wait_told(6);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_eq(driver->order[3 + i], i * MIB);
+    end();
+}
+
+Test(workers, idle_pieces_go_one_at_a_time)
+{
+    begin(2);
+    set_shut(true);
+    for (unsigned i = 0; i < 4; i++)
+        cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_IDLE, i, 1, 1));
+    wait_inside(1);
+    cr_assert(submit(4, 1, 2)); /* the other worker is free for this */
+    wait_inside(2);
+    set_shut(false);
+    wait_told(5);
+    cr_assert_eq(told->by[UM_HINT_APPLIED], 5);
+    end();
+}
+
+Test(workers, what_is_for_after_a_wait_is_held_until_that_is_over)
+{
+    begin(1);
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 0, 1, 40));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 1, 1, 41));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 2, 1, 40));
+    cr_assert(submit(3, 1, 1));
+    wait_told(1);
+    cr_assert_eq(driver->order[0], 3 * MIB);
+    executor->ops->wait_over(executor, 40);
+    wait_told(3);
+    cr_assert_eq(driver->order[1], 0);
+    cr_assert_eq(driver->order[2], 2 * MIB);
+    executor->ops->wait_over(executor, 42);
+    cr_assert(submit(4, 1, 1));
+    wait_told(4);
+    executor->ops->stop(executor); /* the one never called for */
+    cr_assert_eq(told->by[UM_HINT_APPLIED], 4);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 1);
+    end();
+}
+
+Test(workers, a_launch_overtakes_what_goes_elsewhere_and_what_is_for_idle_times)
+{
+    begin(1);
+    set_busy(true);
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_IDLE, 0, 1, 1));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 0, 1, 40));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 7, 1, 40));
+    executor->ops->overtake(executor, 0, MIB, 0); /* the hints' own device */
+    wait_told(1);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 1, "what is for idle times");
+    executor->ops->overtake(executor, 0, MIB, 1);
+    wait_told(2);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 2);
+    executor->ops->wait_over(executor, 40);
+    wait_told(3);
+    cr_assert_eq(told->by[UM_HINT_APPLIED], 1);
+    cr_assert_eq(driver->order[0], 7 * MIB);
+    end();
+}
+
+Test(workers, advice_is_held_for_nothing_and_cancelled_by_no_launch)
+{
+    begin(1);
+    set_busy(true);
+    set_shut(true);
+    cr_assert(submit(0, 1, 1));
+    wait_inside(1);
+    cr_assert(submit_as(UM_HINT_READ_MOSTLY, UM_ORDER_AFTER, 1, 1, 1));
+    cr_assert(submit_as(UM_HINT_ACCESSED_BY, UM_ORDER_IDLE, 2, 1, 1));
+    executor->ops->cancel_launch(executor, 1);
+    executor->ops->overtake(executor, 0, 3 * MIB, 5);
+    set_shut(false);
+    wait_told(3);
+    cr_assert_eq(told->by[UM_HINT_APPLIED], 3);
+    end();
+}
+
+Test(workers, held_and_idle_pieces_go_with_their_range_and_context)
+{
+    begin(1);
+    set_busy(true);
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_IDLE, 0, 1, 1));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 1, 1, 40));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 2, 2, 40));
+    executor->ops->cancel_range(executor, 0, 2 * MIB);
+    wait_told(2);
+    executor->ops->cancel_context(executor, 2);
+    wait_told(3);
+    cr_assert_eq(told->by[UM_HINT_CANCELLED], 3);
+    end();
+}
+
 Test(workers, a_context_that_went_is_never_used_again)
 {
     uint64_t free = 0, total;
@@ -328,7 +474,7 @@ static _Atomic unsigned accepted;
 static void *launch_much(void *arg)
 {
     for (unsigned i = 0; i < 2000; i++)
-        accepted += submit(i % 64, 1 + (uintptr_t)arg, i);
+        accepted += submit_as(UM_HINT_PREFETCH, i % 4, i % 64, 1 + (uintptr_t)arg, i);
     return NULL;
 }
 
@@ -339,6 +485,8 @@ static void *free_much(void *arg)
     for (unsigned i = 0; i < 500; i++) {
         executor->ops->cancel_range(executor, i % 64 * MIB, MIB);
         executor->ops->cancel_launch(executor, i);
+        executor->ops->overtake(executor, i % 64 * MIB, 2 * MIB, (int32_t)(i % 2));
+        executor->ops->wait_over(executor, i * 4);
         executor->ops->free_bytes(executor, 1 + (uintptr_t)arg, &free, &total);
         if (i == 400)
             executor->ops->cancel_context(executor, 1 + (uintptr_t)arg);
@@ -356,7 +504,7 @@ Test(workers, launching_while_others_free)
         pthread_create(&thread[i], NULL, i % 2 ? free_much : launch_much, (void *)(i / 2));
     for (unsigned i = 0; i < 4; i++)
         pthread_join(thread[i], NULL);
-    wait_told(accepted);
+    executor->ops->stop(executor); /* what is still held */
     cr_assert_eq(told->n, accepted);
     end();
 }
