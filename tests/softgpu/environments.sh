@@ -130,11 +130,7 @@ done <<'END'
 28|recording .*not supported on this operating system
 31|recording .*Multi-Process Service
 END
-rm -f t.umt
-ok "none: recorded" gives 0 "$umrt" record -q -o none.%p.umt -- "$programs/conformance" "device memory"
-# Of the processes of that program one allocates.
-for trace in none.*.umt; do
-    grep -q region_alloc <("$umrt" dump "$trace" 2>/dev/null) && cp "$trace" t.umt
-done
+alone "$programs/families" 0 # ends at its first allocation
+ok "none: recorded" as_alone "${record[@]}" "$programs/families" 0
 ok "none: said" reported 'recording +on, and there was no fault and no migration'
 finish
