@@ -6,9 +6,13 @@
  * a pointer to const (a fault's access type proves nothing: a kernel that reads and then writes reports
  * only reads), one block goes on trial first, and the first sign of a write takes it all back. A CPU that
  * writes shows in the trial: what is duplicated moves to the GPU again.
+ *
+ * The verdict is kept by place: a region that is allocated anew is spared the trial where the one before it
+ * was worth its copies, and so is another run where two have come to the same verdict.
  */
 #include <string.h>
 
+#include "place.h"
 #include "um_advisor.h"
 
 #define REGIONS   1024u /* by id modulo this: the latest ones */
@@ -17,6 +21,10 @@
 #define TRIALS    3u    /* phases in which the block on trial must stay where it is */
 #define TIGHT     256u  /* launches after an eviction without new copies */
 #define CLEAN     8u    /* launches without a write before a range is tried */
+#define VERDICTS  512u
+#define PROBES    8u
+#define PROVEN    2u /* runs that came to a verdict */
+#define STALE     4u /* runs after which it has to be reached again */
 
 typedef enum state {
     WATCHED = 0,
@@ -28,8 +36,22 @@ typedef enum state {
     WITHDRAWN /* all is to be taken back */
 } state_t;
 
+typedef enum judgement { UNKNOWN = 0, WORTH_COPIES = 1, WRITTEN = 2 } judgement_t;
+
+typedef struct verdict {
+    uint64_t place; /* 0 = free */
+    uint64_t role;
+    uint32_t judgement; /* judgement_t */
+    uint32_t runs, age; /* how many came to it; how long ago the last one */
+    bool own;           /* this run did */
+    bool paid;          /* in this run: it was read often enough after */
+    uint64_t from, to;  /* from the start of the region */
+} verdict_t;
+
 typedef struct region {
     uint32_t id;
+    uint64_t role, place;
+    bool spared;                  /* the trial: the verdict is known */
     uint32_t takes;               /* launches that took it */
     uint32_t state;               /* state_t */
     uint32_t phase;               /* the CPU's phase in which it was last read */
@@ -58,6 +80,8 @@ typedef struct read_mostly {
     bool records; /* migrations are told: without them a trial shows nothing */
     region_t region[REGIONS];
     kernel_t kernel[KERNELS];
+    um_places_t places;
+    verdict_t verdict[VERDICTS];
 } read_mostly_t;
 
 static const um_advisor_option_t options[] = {
@@ -109,10 +133,69 @@ static um_hint_t wanted(const region_t *region)
     return hint;
 }
 
+/* ---- verdicts ---- */
+
+static verdict_t *find_verdict(read_mostly_t *self, uint64_t place)
+{
+    for (uint32_t i = 0; place && i < PROBES; i++)
+        if (self->verdict[(place + i) % VERDICTS].place == place)
+            return &self->verdict[(place + i) % VERDICTS];
+    return NULL;
+}
+
+/* Found, or a free one; NULL when there is no room. */
+static verdict_t *verdict_of(read_mostly_t *self, uint64_t place, uint64_t role)
+{
+    verdict_t *verdict = find_verdict(self, place);
+
+    for (uint32_t i = 0; place && !verdict && i < PROBES; i++)
+        if (!self->verdict[(place + i) % VERDICTS].place) {
+            verdict = &self->verdict[(place + i) % VERDICTS];
+            *verdict = (verdict_t){.place = place, .role = role};
+        }
+    return verdict;
+}
+
+static void reach(read_mostly_t *self, const region_t *region, judgement_t judgement)
+{
+    verdict_t *verdict = verdict_of(self, region->place, region->role);
+
+    if (!verdict)
+        return;
+    if (verdict->judgement != judgement)
+        verdict->runs = 1;
+    else if (!verdict->own)
+        verdict->runs++;
+    verdict->judgement = judgement;
+    verdict->own = true;
+    verdict->age = 0;
+    verdict->from = region->from - region->addr;
+    verdict->to = region->to - region->addr;
+}
+
+/* What is known of its place, when a region is new. */
+static void inherit(read_mostly_t *self, region_t *region)
+{
+    const verdict_t *verdict = find_verdict(self, region->place);
+
+    if (!verdict || verdict->to > region->bytes)
+        return;
+    if (verdict->judgement == WRITTEN) {
+        region->ban = region->ban_until = FIRST_BAN;
+    } else if (verdict->own ? verdict->paid : verdict->runs >= PROVEN && verdict->age <= STALE) {
+        region->spared = true;
+        region->from = region->addr + verdict->from;
+        region->to = region->addr + verdict->to;
+    }
+}
+
 /* ---- evidence ---- */
 
-static void withdraw(region_t *region)
+static void withdraw(read_mostly_t *self, region_t *region)
 {
+    if (is_advised(region))
+        reach(self, region, WRITTEN);
+    region->spared = false;
     region->ban = region->ban ? 2 * region->ban : FIRST_BAN;
     region->ban_until = region->takes + region->ban;
     region->state = is_advised(region) ? WITHDRAWN : WATCHED;
@@ -127,7 +210,7 @@ static void on_written(read_mostly_t *self, uint32_t id)
     if (!region)
         return;
     if (region->state != WATCHED && region->state != WITHDRAWN)
-        withdraw(region);
+        withdraw(self, region);
     else if (region->ban_until < region->takes + CLEAN)
         region->ban_until = region->takes + CLEAN;
 }
@@ -202,7 +285,7 @@ static void on_moved(read_mostly_t *self, const um_ev_migrate_t *move)
     region->moved_bytes += overlap(move, region->from, end);
     region->others_bytes += overlap(move, end, region->to);
     if (region->moved_bytes > advised + advised / 2)
-        withdraw(region);
+        withdraw(self, region);
 }
 
 static void on_migrate(read_mostly_t *self, const um_ev_migrate_t *move)
@@ -240,7 +323,10 @@ static void on_launch(read_mostly_t *self, const um_ev_launch_t *launch)
         if (!known || arg->slot >= 64 || arg->offset_bytes || !(kernel->is_const >> arg->slot & 1))
             on_written(self, arg->region);
         else if (self->unknown && is_advised(region))
-            withdraw(region);
+            withdraw(self, region);
+        else if (region->spared && region->state == WATCHED && !region->foreign && !self->unknown &&
+                 region->takes >= region->ban_until && self->launches >= self->tight)
+            region->state = CHOSEN;
     }
 }
 
@@ -279,9 +365,10 @@ static void on_hint(read_mostly_t *self, const um_ev_hint_t *hint)
         region->state = trial_end(region) == region->to ? FILLING : ON_TRIAL;
     else if (region->state == CHOSEN)
         region->state = FILLING;
-    else if (region->state == FILLING)
+    else if (region->state == FILLING) {
         region->state = KEPT;
-    else if (region->state == WITHDRAWN)
+        reach(self, region, WORTH_COPIES);
+    } else if (region->state == WITHDRAWN)
         region->state = WATCHED;
 }
 
@@ -290,8 +377,74 @@ static void on_alloc(read_mostly_t *self, const um_ev_region_alloc_t *alloc)
     region_t *region = &self->region[alloc->region % REGIONS];
 
     /* One that is advised must not be forgotten. */
-    if (alloc->family == UM_FAMILY_MANAGED && (!region->id || region->state == WATCHED))
-        *region = (region_t){.id = alloc->region, .addr = alloc->addr, .bytes = alloc->bytes};
+    if (alloc->family != UM_FAMILY_MANAGED || (region->id && region->state != WATCHED))
+        return;
+    if (region->id)
+        um_place_leave(&self->places, region->place, region->id);
+    *region = (region_t){.id = alloc->region,
+                         .addr = alloc->addr,
+                         .bytes = alloc->bytes,
+                         .role = um_region_role(alloc),
+                         .place = um_place_enter(&self->places, alloc)};
+    inherit(self, region);
+}
+
+static void on_free(read_mostly_t *self, uint32_t id)
+{
+    region_t *region = find(self, id);
+    verdict_t *verdict = region ? find_verdict(self, region->place) : NULL;
+
+    if (!region)
+        return;
+    if (verdict)
+        verdict->paid =
+            region->state == KEPT && region->reads >= region->reads_before + self->rounds;
+    um_place_leave(&self->places, region->place, id);
+    region->id = 0;
+}
+
+/* ---- from run to run ---- */
+
+enum { JUDGEMENT = 0, FROM, TO };
+
+static void on_learned(read_mostly_t *self, const um_ev_learned_t *learned)
+{
+    const uint64_t *value = learned->value;
+    verdict_t *verdict;
+
+    if (strcmp(learned->who, "read_mostly") != 0 || value[TO] <= value[FROM] ||
+        (value[JUDGEMENT] != WORTH_COPIES && value[JUDGEMENT] != WRITTEN) ||
+        !(verdict = verdict_of(self, learned->shape, learned->role)))
+        return;
+    verdict->judgement = (uint32_t)value[JUDGEMENT];
+    verdict->runs = learned->count < UINT32_MAX ? (uint32_t)learned->count : UINT32_MAX - 1;
+    verdict->age = learned->age;
+    verdict->from = value[FROM];
+    verdict->to = value[TO];
+}
+
+static void tell_learned(const void *state, um_event_fn emit, void *ctx)
+{
+    const read_mostly_t *self = state;
+
+    for (uint32_t i = 0; i < VERDICTS; i++) {
+        const verdict_t *verdict = &self->verdict[i];
+        um_event_t event = {.type = UM_EV_LEARNED};
+
+        if (!verdict->judgement)
+            continue;
+        event.u.learned = (um_ev_learned_t){
+            .what = "verdict",
+            .kernel = "",
+            .shape = verdict->place,
+            .role = verdict->role,
+            .slot = UM_SLOT_NONE,
+            .age = verdict->own ? 0 : verdict->age,
+            .count = verdict->runs,
+            .value = {
+                [JUDGEMENT] = verdict->judgement, [FROM] = verdict->from, [TO] = verdict->to}};
+        emit(ctx, &event);
+    }
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -303,8 +456,10 @@ static void observe(void *state, const um_event_t *event)
         on_alloc(self, &event->u.region_alloc);
         break;
     case UM_EV_REGION_FREE:
-        if (find(self, event->u.region_free.region))
-            find(self, event->u.region_free.region)->id = 0;
+        on_free(self, event->u.region_free.region);
+        break;
+    case UM_EV_LEARNED:
+        on_learned(self, &event->u.learned);
         break;
     case UM_EV_KERNEL:
         on_kernel(self, &event->u.kernel);
@@ -389,4 +544,5 @@ const um_advisor_ops_t um_advisor_read_mostly = {
     .options = options,
     .observe = observe,
     .decide = decide,
+    .learned = tell_learned,
 };

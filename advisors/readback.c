@@ -9,10 +9,17 @@
  * and when nobody misses it the CPU has stopped reading.
  *
  * Only what is on the GPU is brought: pages that nobody wrote are cheaper populated by the CPU itself.
+ *
+ * Kernels are known by name and module, regions by their place, so that a region allocated anew and
+ * another run inherit what was learned.
  */
+#include <string.h>
+
+#include "place.h"
 #include "um_advisor.h"
 
 #define REGIONS 1024u /* remembered by id modulo this: the latest ones */
+#define KERNELS 4096u /* likewise */
 #define STREAMS 64u
 #define RECENT  32u /* waits looked back over: reads after more than so many cannot be placed */
 #define WAITS   256u
@@ -22,6 +29,8 @@
 #define AGREED  2u
 #define FORGET  4u /* periods without a read after which a range is given up */
 #define CHANCES 2u /* a block left out and not missed: how often before it is given up */
+#define FRESH   1u /* runs: what was seen to hold since then is acted upon at once */
+#define STALE   4u /* and before that, is soon put to the proof */
 
 typedef struct use {
     uint64_t seq; /* 0 = none */
@@ -33,13 +42,21 @@ typedef struct use {
  * it. */
 typedef struct region {
     uint32_t id;
+    uint64_t addr, bytes, role, place;
     use_t last, before;
 } region_t;
 
+typedef struct kernel {
+    uint32_t id;
+    uint64_t key; /* of its name and module */
+} kernel_t;
+
+/* A stream, or a context as a whole. */
 typedef struct stream {
     uint64_t handle;
     uint32_t context;
-    uint32_t kernel; /* launched last */
+    int32_t device;
+    uint64_t kernel; /* key of the one launched last */
 } stream_t;
 
 typedef struct recent {
@@ -56,13 +73,20 @@ typedef struct seen {
 } seen_t;
 
 typedef struct range {
-    uint32_t region;        /* 0 = free */
+    uint64_t place;         /* of the region; 0 = free */
+    uint64_t role;          /* of it */
+    uint32_t nth;           /* of those of this place */
     uint32_t count, period; /* occurrences since the last read; read every `period`-th */
     uint32_t agreed, missed;
     uint32_t brought;       /* occurrences served since a block was left out */
     bool pending, left_out; /* served at the latest occurrence; but for a block */
-    uint64_t addr, end;
-    seen_t seen; /* since the latest occurrence */
+    uint32_t served;        /* the region, then */
+    bool held;              /* this run has seen for itself whether it is so */
+    bool told;              /* earlier runs have told of it, */
+    uint32_t age;           /* so long ago */
+    uint64_t times;         /* it was seen, in all runs */
+    uint64_t addr, end;     /* from the start of the region */
+    seen_t seen;            /* since the latest occurrence */
 } range_t;
 
 typedef struct wait {
@@ -74,10 +98,11 @@ typedef struct wait {
 typedef struct readback {
     uint64_t limit, min, density, check;
     uint64_t seq;
-    uint32_t kernel; /* launched last */
     uint32_t n_recent;
+    um_places_t places;
     region_t region[REGIONS];
-    stream_t stream[STREAMS];
+    kernel_t kernel[KERNELS];
+    stream_t stream[STREAMS], context[STREAMS];
     recent_t recent[RECENT];
     wait_t wait[WAITS];
 } readback_t;
@@ -98,14 +123,20 @@ static const um_advisor_option_t options[] = {
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
-    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
-
-    return x ^ x >> 32;
+    return um_place_mix(a, b);
 }
 
 static uint64_t stream_slot(uint32_t context, uint64_t handle)
 {
     return mix(handle, context) % STREAMS;
+}
+
+/* The region that has the range's place now; NULL = none that a launch has taken. */
+static const region_t *region_of(const readback_t *self, const range_t *range)
+{
+    uint32_t id = um_place_region(&self->places, range->place);
+
+    return id && self->region[id % REGIONS].id == id ? &self->region[id % REGIONS] : NULL;
 }
 
 /* Does the wait cover work on that stream? Of an event nobody says what it stands for. */
@@ -119,15 +150,13 @@ static bool covers(uint32_t kind, uint32_t context, uint64_t stream, const use_t
 
 static uint64_t key_of(const readback_t *self, const um_ev_sync_t *sync)
 {
-    uint32_t kernel = self->kernel;
+    bool whole = sync->kind != UM_SYNC_STREAM && sync->kind != UM_SYNC_COPY;
+    const stream_t *last = whole ? &self->context[sync->context % STREAMS]
+                                 : &self->stream[stream_slot(sync->context, sync->stream)];
 
-    if (sync->kind == UM_SYNC_STREAM || sync->kind == UM_SYNC_COPY) {
-        const stream_t *stream = &self->stream[stream_slot(sync->context, sync->stream)];
-
-        kernel =
-            stream->handle == sync->stream && stream->context == sync->context ? stream->kernel : 0;
-    }
-    return mix(mix(kernel, sync->kind), sync->context) | 1;
+    if (last->context != sync->context || (!whole && last->handle != sync->stream))
+        return mix(0, sync->kind) | 1;
+    return mix(mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
 }
 
 static const wait_t *find_wait(const readback_t *self, uint64_t key)
@@ -179,6 +208,17 @@ static bool is_dense(const readback_t *self, const seen_t *seen)
     return seen_bytes(seen) * 100 >= (seen->end - seen->addr) * self->density;
 }
 
+/* It is so no more. What earlier runs told is kept as refuted, so that they hear of it. */
+static void give_up(range_t *range)
+{
+    *range = range->told ? (range_t){.place = range->place,
+                                     .role = range->role,
+                                     .nth = range->nth,
+                                     .told = true,
+                                     .held = true}
+                         : (range_t){0};
+}
+
 /* The CPU read it at the latest occurrence, without our help. */
 static void learn(const readback_t *self, range_t *range)
 {
@@ -186,8 +226,12 @@ static void learn(const readback_t *self, range_t *range)
 
     if (range->agreed && same && range->count == range->period) {
         range->agreed++;
+        range->times++;
+        range->held = true;
     } else {
         range->agreed = is_dense(self, &range->seen);
+        range->times = range->agreed;
+        range->held |= range->told;
         /* The first time nobody knows how often: taken to be every time. */
         range->period = range->addr == range->end ? 1 : range->count;
     }
@@ -214,15 +258,19 @@ static void judge(const readback_t *self, range_t *range)
 
     if (range->pending && read) {
         extend(self, range);
+        range->times++;
+        range->held = true;
         range->count = range->missed = 0;
     } else if (range->pending) {
         range->count = 0; /* what came by prefetch is not seen: taken to be as always */
-        if (range->left_out && ++range->missed == CHANCES)
-            range->region = 0;
+        /* Of a region that went meanwhile nobody looked whether it was missed. */
+        if (range->left_out && um_place_region(&self->places, range->place) == range->served &&
+            ++range->missed == CHANCES)
+            give_up(range);
     } else if (read) {
         learn(self, range);
-    } else if (range->count > FORGET * range->period) {
-        range->region = 0;
+    } else if (range->period && range->count > FORGET * range->period) {
+        give_up(range);
     }
     range->pending = range->left_out = false;
     range->seen = (seen_t){0};
@@ -232,14 +280,16 @@ static void judge(const readback_t *self, range_t *range)
  * to leave a block out. */
 static void foresee(const readback_t *self, range_t *range, const um_ev_sync_t *sync)
 {
-    const region_t *region = &self->region[range->region % REGIONS];
+    const region_t *region = region_of(self, range);
 
     range->pending = range->agreed >= AGREED && range->count == range->period &&
-                     range->end - range->addr >= self->min && region->id == range->region &&
+                     range->end - range->addr >= self->min && region &&
+                     range->end <= region->bytes &&
                      (sync->kind == UM_SYNC_EVENT ||
                       covers(sync->kind, sync->context, sync->stream, &region->last));
     if (!range->pending)
         return;
+    range->served = region->id;
     range->left_out = range->missed || ++range->brought > self->check;
     if (range->left_out)
         range->brought = 0;
@@ -261,7 +311,7 @@ static void on_enter(readback_t *self, const um_ev_sync_t *sync)
         return;
     wait->seq = self->seq;
     for (uint32_t i = 0; i < RANGES; i++)
-        if (wait->range[i].region) {
+        if (wait->range[i].place) {
             judge(self, &wait->range[i]);
             wait->range[i].count++;
             foresee(self, &wait->range[i], sync);
@@ -281,23 +331,50 @@ static void on_exit(readback_t *self, const um_ev_sync_t *sync, uint64_t now_ns)
     }
 }
 
+static uint64_t text_key(const char *text)
+{
+    uint64_t x = 1;
+
+    for (; *text; text++)
+        x = mix(x, (unsigned char)*text);
+    return x;
+}
+
+static void on_kernel(readback_t *self, const um_ev_kernel_t *kernel)
+{
+    self->kernel[kernel->kernel % KERNELS] =
+        (kernel_t){.id = kernel->kernel, .key = mix(text_key(kernel->name), kernel->module_hash)};
+}
+
+/* A graph has no kernel of its own: the places of what it takes stand for it. */
+static uint64_t kernel_key(const readback_t *self, const um_ev_launch_t *launch)
+{
+    const kernel_t *kernel = &self->kernel[launch->kernel % KERNELS];
+    uint64_t key = launch->n_args;
+
+    if (launch->kernel)
+        return kernel->id == launch->kernel ? kernel->key : launch->kernel;
+    for (uint32_t i = 0; i < launch->n_args; i++)
+        key = mix(key, self->region[launch->args[i].region % REGIONS].place);
+    return key;
+}
+
 static void on_launch(readback_t *self, const um_ev_launch_t *launch)
 {
-    stream_t *stream = &self->stream[stream_slot(launch->context, launch->stream)];
     use_t use = {.seq = ++self->seq, .stream = launch->stream, .context = launch->context};
+    stream_t last = {.handle = launch->stream,
+                     .context = launch->context,
+                     .device = launch->device};
 
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
-    /* A graph has no kernel of its own: its handle stands for it. */
-    self->kernel = launch->kernel ? launch->kernel : (uint32_t)mix(launch->graph, 1);
-    *stream =
-        (stream_t){.handle = launch->stream, .context = launch->context, .kernel = self->kernel};
+    last.kernel = kernel_key(self, launch);
+    self->stream[stream_slot(launch->context, launch->stream)] = last;
+    self->context[launch->context % STREAMS] = last;
     for (uint32_t i = 0; i < launch->n_args; i++) {
         region_t *region = &self->region[launch->args[i].region % REGIONS];
 
-        if (region->id != launch->args[i].region)
-            *region = (region_t){.id = launch->args[i].region};
-        if (region->last.seq == use.seq)
+        if (region->id != launch->args[i].region || region->last.seq == use.seq)
             continue;
         region->before = region->last;
         region->last = use;
@@ -337,7 +414,17 @@ static const recent_t *cause_of(const readback_t *self, const region_t *region, 
     return first || left->kind != UM_SYNC_EVENT ? first : left;
 }
 
-static range_t *range_of(wait_t *wait, uint32_t region, uint64_t addr, uint64_t end)
+static range_t *new_range(wait_t *wait, range_t *range, uint64_t place)
+{
+    *range = (range_t){.place = place};
+    for (uint32_t i = 0; i < RANGES; i++)
+        if (&wait->range[i] != range && wait->range[i].place == place &&
+            wait->range[i].nth >= range->nth)
+            range->nth = wait->range[i].nth + 1;
+    return range;
+}
+
+static range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr, uint64_t end)
 {
     range_t *empty = NULL;
 
@@ -345,9 +432,9 @@ static range_t *range_of(wait_t *wait, uint32_t region, uint64_t addr, uint64_t 
         range_t *range = &wait->range[i];
         uint64_t from = range->addr, to = range->end;
 
-        if (!range->region && !empty)
+        if (!range->place && !empty)
             empty = range;
-        if (range->region != region)
+        if (range->place != region->place)
             continue;
         if (range->seen.end) {
             from = from < range->seen.addr && to > from ? from : range->seen.addr;
@@ -356,8 +443,10 @@ static range_t *range_of(wait_t *wait, uint32_t region, uint64_t addr, uint64_t 
         if (addr <= to + NEAR && from <= end + NEAR)
             return range;
     }
-    if (empty)
-        *empty = (range_t){.region = region, .count = 1};
+    if (!empty)
+        return NULL;
+    new_range(wait, empty, region->place)->role = region->role;
+    empty->count = 1;
     return empty;
 }
 
@@ -369,11 +458,16 @@ static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, s
     range_t *range;
     seen_t *seen;
 
-    if (!id || region->id != id || !(cause = cause_of(self, region, ns, sync)))
+    if (!id || region->id != id || !region->place || part.end <= region->addr ||
+        part.addr >= region->addr + region->bytes || !(cause = cause_of(self, region, ns, sync)))
         return;
+    /* Pages may reach beyond the region. */
+    part.addr = part.addr > region->addr ? part.addr - region->addr : 0;
+    part.end -= region->addr;
+    part.end = part.end < region->bytes ? part.end : region->bytes;
     wait = wait_of(self, cause->key);
     wait->seq = wait->seq > cause->seq ? wait->seq : cause->seq;
-    if (wait->seq > cause->seq || !(range = range_of(wait, id, part.addr, part.end)))
+    if (wait->seq > cause->seq || !(range = range_of(wait, region, part.addr, part.end)))
         return; /* heard of too late: it has occurred again since */
     seen = &range->seen;
     if (!seen->end)
@@ -387,12 +481,94 @@ static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, s
     seen->faults += part.faults;
 }
 
+static void on_alloc(readback_t *self, const um_ev_region_alloc_t *alloc)
+{
+    region_t *region = &self->region[alloc->region % REGIONS];
+
+    if (alloc->family != UM_FAMILY_MANAGED)
+        return;
+    if (region->id)
+        um_place_leave(&self->places, region->place, region->id);
+    *region = (region_t){.id = alloc->region,
+                         .addr = alloc->addr,
+                         .bytes = alloc->bytes,
+                         .role = um_region_role(alloc),
+                         .place = um_place_enter(&self->places, alloc)};
+}
+
 static void on_free(readback_t *self, uint32_t id)
 {
     region_t *region = &self->region[id % REGIONS];
 
-    if (region->id == id)
-        *region = (region_t){0};
+    if (!id || region->id != id)
+        return;
+    um_place_leave(&self->places, region->place, id);
+    *region = (region_t){0};
+}
+
+/* ---- from run to run ---- */
+
+enum { WAIT_KEY = 0, PLACE, FROM, TO, PERIOD, NTH };
+
+/* Once it was seen often enough, and lately, it is acted upon at its first occurrence; else after one
+ * that bears it out. */
+static void on_learned(readback_t *self, const um_ev_learned_t *learned)
+{
+    const uint64_t *value = learned->value;
+    wait_t *wait;
+
+    if (strcmp(learned->who, "readback") != 0 || learned->count < AGREED || !value[WAIT_KEY] ||
+        !value[PLACE] || value[TO] <= value[FROM] || !value[PERIOD] || value[PERIOD] > UINT32_MAX)
+        return;
+    wait = wait_of(self, value[WAIT_KEY]);
+    for (uint32_t i = 0; i < RANGES; i++)
+        if (!wait->range[i].place) {
+            wait->range[i] = (range_t){.place = value[PLACE],
+                                       .role = learned->role,
+                                       .nth = (uint32_t)value[NTH],
+                                       .period = (uint32_t)value[PERIOD],
+                                       .agreed = learned->age <= FRESH ? AGREED : AGREED - 1,
+                                       .brought = learned->age > STALE ? (uint32_t)self->check : 0,
+                                       .age = learned->age,
+                                       .told = true,
+                                       .times = learned->count,
+                                       .addr = value[FROM],
+                                       .end = value[TO]};
+            return;
+        }
+}
+
+static void tell(const wait_t *wait, const range_t *range, um_event_fn emit, void *ctx)
+{
+    um_event_t event = {.type = UM_EV_LEARNED};
+
+    event.u.learned = (um_ev_learned_t){.what = "read",
+                                        .kernel = "",
+                                        .shape = mix(mix(wait->key, range->place), range->nth),
+                                        .role = range->role,
+                                        .slot = UM_SLOT_NONE,
+                                        .age = range->held ? 0 : range->age,
+                                        .count = range->agreed >= AGREED ? range->times : 0,
+                                        .value = {[WAIT_KEY] = wait->key,
+                                                  [PLACE] = range->place,
+                                                  [FROM] = range->addr,
+                                                  [TO] = range->end,
+                                                  [PERIOD] = range->period,
+                                                  [NTH] = range->nth}};
+    emit(ctx, &event);
+}
+
+static void tell_learned(const void *state, um_event_fn emit, void *ctx)
+{
+    const readback_t *self = state;
+
+    for (uint32_t w = 0; w < WAITS; w++)
+        for (uint32_t i = 0; i < RANGES; i++) {
+            const range_t *range = &self->wait[w].range[i];
+
+            if (range->place && (range->agreed >= AGREED || (range->told && range->held)))
+                tell(&self->wait[w], range, emit, ctx);
+        }
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -408,6 +584,15 @@ static void observe(void *state, const um_event_t *event)
             on_exit(self, &event->u.sync, event->time_ns);
         else
             on_enter(self, &event->u.sync);
+        break;
+    case UM_EV_KERNEL:
+        on_kernel(self, &event->u.kernel);
+        break;
+    case UM_EV_LEARNED:
+        on_learned(self, &event->u.learned);
+        break;
+    case UM_EV_REGION_ALLOC:
+        on_alloc(self, &event->u.region_alloc);
         break;
     case UM_EV_REGION_FREE:
         on_free(self, event->u.region_free.region);
@@ -460,16 +645,17 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
         um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, &extent, 1);
 }
 
-static void bring(const um_view_t *view, um_hints_t *hints, const range_t *range, uint64_t addr,
-                  uint64_t end)
+static void bring(const um_view_t *view, um_hints_t *hints, const region_t *region, uint64_t from,
+                  uint64_t to)
 {
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
+    uint64_t end = region->addr + to;
 
-    for (uint64_t at = addr, stop; at < end; at = stop) {
+    for (uint64_t at = region->addr + from, stop; at < end; at = stop) {
         size_t n;
 
         stop = end - at < UM_VIEW_STRETCH_BYTES ? end : at + UM_VIEW_STRETCH_BYTES;
-        n = um_view_extents(view, range->region, at, stop - at, extent, UM_VIEW_STRETCH_EXTENTS);
+        n = um_view_extents(view, region->id, at, stop - at, extent, UM_VIEW_STRETCH_EXTENTS);
         for (size_t i = 0; i < n && i < UM_VIEW_STRETCH_EXTENTS; i++)
             if (extent[i].where == UM_WHERE_DEVICE)
                 um_hints_add(hints, &(um_hint_t){.kind = UM_HINT_PREFETCH,
@@ -482,11 +668,11 @@ static void bring(const um_view_t *view, um_hints_t *hints, const range_t *range
 }
 
 /* The end of what is brought when the range's last block is left out. */
-static uint64_t without_last_block(const range_t *range)
+static uint64_t without_last_block(const region_t *region, const range_t *range)
 {
-    uint64_t stop = (range->end - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    uint64_t stop = (region->addr + range->end - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
-    return stop > range->addr ? stop : range->addr;
+    return stop > region->addr + range->addr ? stop - region->addr : range->addr;
 }
 
 static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hints)
@@ -496,10 +682,11 @@ static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hi
 
     for (uint32_t i = 0; wait && i < RANGES; i++) {
         const range_t *range = &wait->range[i];
+        const region_t *region = range->pending ? region_of(self, range) : NULL;
 
-        if (range->region && range->pending)
-            bring(view, hints, range, range->addr,
-                  range->left_out ? without_last_block(range) : range->end);
+        if (region)
+            bring(view, hints, region, range->addr,
+                  range->left_out ? without_last_block(region, range) : range->end);
     }
 }
 
@@ -512,4 +699,5 @@ const um_advisor_ops_t um_advisor_readback = {
     .observe = observe,
     .decide = decide,
     .decide_sync = decide_sync,
+    .learned = tell_learned,
 };

@@ -128,7 +128,9 @@ uint64_t um_callsite_here(void)
     char frames[UM_FRAMES * 64];
     size_t used = 0, told = 0;
 
-    if (!um_live.record || !um_live.runtime->settings.call_sites)
+    /* Also while hinting: a region is known again by where it was allocated. */
+    if ((!um_live.record && um_live.runtime->settings.mode < UM_MODE_HINT) ||
+        !um_live.runtime->settings.call_sites)
         return 0;
     int n = backtrace(pc, UM_LOOK);
     pthread_mutex_lock(&um_segments_lock);

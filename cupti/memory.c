@@ -196,7 +196,7 @@ void um_on_free(const CUpti_CallbackData *info, const um_call_t *call)
     if (region.family == UM_FAMILY_MANAGED)
         um_runtime_region_going(um_live.runtime, addr);
     um_memory_drop(addr, um_call_stream(info, call),
-                   region.family == UM_FAMILY_MANAGED ? um_callsite_here() : 0);
+                   um_live.record && region.family == UM_FAMILY_MANAGED ? um_callsite_here() : 0);
 }
 
 /* ---- many at once --------------------------------------------------------------------------- */

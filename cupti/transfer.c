@@ -221,7 +221,7 @@ static void um_post_hint(const CUpti_CallbackData *info, const um_call_t *call, 
         .error = (int32_t)result,
         .duration_ns = event.time_ns - begin,
         .stream = um_call_stream(info, call),
-        .call_site = um_callsite_here(),
+        .call_site = um_live.record ? um_callsite_here() : 0,
         .who = "app",
         .why = why,
     };

@@ -195,6 +195,95 @@ Test(read_mostly, the_programs_own_advice_is_left_alone)
     program_stop();
 }
 
+static void first_run_kept(void)
+{
+    start_read_mostly(true);
+    until_kept();
+    for (int i = 0; i < 2; i++) /* the copies */
+        round_of(7, 16 * MIB, 16 * MIB);
+    program_stop_and_keep();
+    cr_assert_eq(kept.n, 1);
+    cr_assert_str_eq(kept.event[0].u.learned.who, "read_mostly");
+    cr_assert_eq(kept.event[0].u.learned.count, 1);
+}
+
+static void next_run(uint64_t runs, uint32_t age)
+{
+    kept.event[0].u.learned.count = runs;
+    program_start_again("read_mostly", age);
+    define(7, true);
+    define(8, false);
+    allocate(2, 32 * MIB, 8 * MIB);
+    allocate(1, 64 * MIB, 16 * MIB);
+}
+
+Test(read_mostly, a_verdict_of_two_runs_spares_the_trial)
+{
+    uint64_t bytes;
+
+    first_run_kept();
+    next_run(2, 1);
+    run(7, 1);
+    wait_all();
+    run(7, 1);
+    cr_assert_eq(hints_by(0, "read_mostly", UM_HINT_READ_MOSTLY, &bytes), 1);
+    cr_assert_eq(bytes, 16 * MIB);
+    cr_assert_eq(program.hint[0].addr, FAKE_BASE + 64 * MIB);
+    wait_all();
+    run(7, 1);
+    program_stop_and_keep();
+    cr_assert_eq(kept.event[0].u.learned.count, 3);
+    cr_assert_eq(kept.event[0].u.learned.age, 0);
+}
+
+Test(read_mostly, a_verdict_of_one_run_or_an_old_one_does_not)
+{
+    first_run_kept();
+    for (int i = 0; i < 2; i++) {
+        next_run(i ? 2 : 1, i ? 8 : 1);
+        for (int r = 0; r < 3; r++) {
+            run(7, 1);
+            wait_all();
+        }
+        cr_assert_eq(program.n_hints, 0);
+        program_stop();
+    }
+}
+
+Test(read_mostly, a_kernel_that_may_write_counts_more_than_any_verdict)
+{
+    first_run_kept();
+    next_run(5, 1);
+    run(8, 1);
+    wait_all();
+    run(7, 1);
+    cr_assert_eq(advised(0), 0);
+    program_stop();
+}
+
+Test(read_mostly, a_verdict_that_fails_is_told)
+{
+    first_run_kept();
+    next_run(5, 1);
+    for (int r = 0; r < 3; r++) {
+        run(7, 1);
+        wait_all();
+    }
+    cr_assert_eq(advised(0), 1);
+    run(8, 1);
+    cr_assert_eq(taken_back(0), 1);
+    program_stop_and_keep();
+    cr_assert_eq(kept.event[0].u.learned.value[0], 2);
+    cr_assert_eq(kept.event[0].u.learned.count, 1);
+    next_run(1, 1);
+    for (int r = 0; r < 3; r++) {
+        run(7, 1);
+        wait_all();
+    }
+    cr_assert_eq(advised(0), 0);
+    program_stop();
+}
+
 /* ---- calm ---- */
 
 static unsigned kept_by_calm(unsigned first)

@@ -205,4 +205,40 @@ static inline unsigned hints_by(unsigned first, const char *who, uint32_t kind, 
     return n;
 }
 
+/* ---- from run to run ---- */
+
+typedef struct kept {
+    um_event_t event[16];
+    unsigned n;
+} kept_t;
+
+static kept_t kept;
+
+static inline void program_keep_one(void *ctx, const um_event_t *event)
+{
+    (void)ctx;
+    cr_assert_eq(event->type, UM_EV_LEARNED);
+    cr_assert_lt(kept.n, 16);
+    kept.event[kept.n++] = *event;
+}
+
+/* The run ends; what it learned is kept. */
+static inline void program_stop_and_keep(void)
+{
+    kept.n = 0;
+    um_hinter_learned(program.hinter, program_keep_one, NULL);
+    program_stop();
+}
+
+/* Another run begins, and is told what was known `age` runs ago. */
+static inline void program_start_again(const char *advisors, uint32_t age)
+{
+    program = (program_t){.free_bytes = 4096 * MIB};
+    program_start(advisors, NULL);
+    for (unsigned i = 0; i < kept.n; i++) {
+        kept.event[i].u.learned.age = age;
+        feed(kept.event[i]);
+    }
+}
+
 #endif

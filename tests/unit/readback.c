@@ -229,3 +229,139 @@ Test(readback, learns_from_faults_and_migrations_too)
     cr_assert_eq(hint->bytes, 2 * MIB - 4096);
     program_stop();
 }
+
+/* ---- what is inherited ---- */
+
+Test(readback, a_region_allocated_again_inherits)
+{
+    start();
+    for (int i = 0; i < 5; i++)
+        round_of(0, 16 * MIB);
+    for (uint32_t id = 2; id < 12; id++) {
+        feed(event_free(tick(), id - 1, FAKE_BASE + program.region[id - 1].offset));
+        um_regions_remove(program.regions, FAKE_BASE + program.region[id - 1].offset, NULL);
+        allocate(id, (id % 2) * 64 * MIB, 64 * MIB);
+        run(7, id);
+        unsigned made = wait_all();
+        cr_assert_eq(made, 1, "region %u: %u", id, made);
+        cr_assert_eq(program.hint[program.n_hints - 1].addr, FAKE_BASE + (id % 2) * 64 * MIB);
+        cr_assert_geq(program.hint[program.n_hints - 1].bytes, 14 * MIB);
+        touch((id % 2) * 64 * MIB, 16 * MIB);
+    }
+    program_stop();
+}
+
+Test(readback, of_regions_alike_the_one_that_was_read_is_brought)
+{
+    const um_hint_t *hint;
+
+    start();
+    allocate(2, 64 * MIB, 64 * MIB);
+    for (int i = 0; i < 3; i++) {
+        run_on(0, 7, 2, (const uint32_t[]){1, 2});
+        wait_all();
+        touch(64 * MIB, 16 * MIB);
+    }
+    hint = &program.hint[program.n_hints - 1];
+    cr_assert_eq(hints_by(0, "readback", UM_HINT_PREFETCH, NULL), 1);
+    cr_assert_eq(hint->addr, FAKE_BASE + 64 * MIB);
+    program_stop();
+}
+
+/* ---- from run to run ---- */
+
+/* A second run of the program, told what the first one knew `age` runs ago. */
+static void start_again(uint32_t age)
+{
+    program_start_again("first_touch,ahead,readback", age);
+    allocate(3, 0, 32 * MIB); /* other ids, other addresses */
+    allocate(1, 64 * MIB, 64 * MIB);
+}
+
+static unsigned round_again(uint64_t bytes)
+{
+    unsigned made;
+
+    run(7, 1);
+    made = wait_all();
+    if (bytes)
+        touch(72 * MIB, bytes);
+    return made;
+}
+
+static void first_run(void)
+{
+    start();
+    for (int i = 0; i < 5; i++)
+        round_of(8 * MIB, 16 * MIB);
+    program_stop_and_keep();
+    cr_assert_eq(kept.n, 1);
+    cr_assert_str_eq(kept.event[0].u.learned.who, "readback");
+    cr_assert_eq(kept.event[0].u.learned.age, 0);
+    cr_assert_geq(kept.event[0].u.learned.count, 2);
+    cr_assert_eq(kept.event[0].u.learned.role & 1, 1);
+}
+
+Test(readback, the_next_run_acts_at_the_first_occurrence)
+{
+    first_run();
+    start_again(1);
+    cr_assert_eq(round_again(16 * MIB), 1);
+    cr_assert_eq(program.hint[program.n_hints - 1].addr, FAKE_BASE + 72 * MIB);
+    cr_assert_eq(program.hint[program.n_hints - 1].bytes, 16 * MIB);
+    program_stop();
+}
+
+Test(readback, what_is_old_needs_one_confirmation)
+{
+    first_run();
+    start_again(3);
+    cr_assert_eq(round_again(16 * MIB), 0);
+    cr_assert_eq(round_again(16 * MIB), 1);
+    program_stop();
+}
+
+Test(readback, what_holds_no_more_is_told_as_refuted)
+{
+    unsigned made = 0;
+
+    first_run();
+    start_again(1);
+    for (int i = 0; i < 40; i++)
+        made += round_again(0);
+    cr_assert_geq(made, 1);
+    cr_assert_leq(made, 12);
+    program_stop_and_keep();
+    cr_assert_eq(kept.n, 1);
+    cr_assert_eq(kept.event[0].u.learned.count, 0);
+    cr_assert_eq(kept.event[0].u.learned.age, 0);
+    start_again(1);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(round_again(0), 0);
+    program_stop();
+}
+
+Test(readback, another_run_counts_on)
+{
+    uint64_t before;
+
+    first_run();
+    before = kept.event[0].u.learned.count;
+    start_again(3);
+    for (int i = 0; i < 4; i++)
+        round_again(16 * MIB);
+    program_stop_and_keep();
+    cr_assert_gt(kept.event[0].u.learned.count, before);
+    cr_assert_leq(kept.event[0].u.learned.count, before + 4);
+}
+
+Test(readback, nonsense_in_a_profile_does_nothing)
+{
+    first_run();
+    kept.event[0].u.learned.value[2] = UINT64_MAX - 5;
+    kept.event[0].u.learned.value[3] = UINT64_MAX;
+    start_again(1);
+    for (int i = 0; i < 5; i++)
+        cr_assert_leq(round_again(16 * MIB), 1);
+    program_stop();
+}
