@@ -34,9 +34,49 @@ static json_t *hexadecimal(uint64_t n)
     return json_string(text);
 }
 
+/* What the values of a fact are called; a name that begins with '#' is of a hash. The rest is "value_N". */
+static const struct {
+    const char *who, *what; /* what NULL = whatever it is */
+    const char *name[UM_LEARNED_VALUES];
+} named[] = {
+    {"readback", "read", {"#wait", "#place", "from_bytes", "to_bytes", "period", "nth"}},
+    {"read_mostly", "verdict", {"judgement", "from_bytes", "to_bytes"}},
+    {"guard", NULL, {"verdict", "with_ns", "without_ns"}},
+};
+
+static const char *value_name(const um_ev_learned_t *l, uint32_t i)
+{
+    for (size_t n = 0; n < sizeof named / sizeof named[0]; n++)
+        if (strcmp(named[n].who, l->who) == 0 &&
+            (named[n].what == NULL || strcmp(named[n].what, l->what) == 0))
+            return named[n].name[i];
+    return NULL;
+}
+
+/* By name; those without one where they are not 0. */
+static json_t *values_of(const um_ev_learned_t *l)
+{
+    json_t *values = json_object();
+    char number[24];
+
+    for (uint32_t i = 0; i < UM_LEARNED_VALUES; i++) {
+        const char *name = value_name(l, i);
+        bool hash = name != NULL && name[0] == '#';
+
+        if (name == NULL && l->value[i] == 0)
+            continue;
+        snprintf(number, sizeof number, "value_%u", i);
+        json_object_set_new(values, name != NULL ? name + hash : number,
+                            hash || l->value[i] > INT64_MAX
+                                ? hexadecimal(l->value[i])
+                                : json_integer((json_int_t)l->value[i]));
+    }
+    return values;
+}
+
 static json_t *fact_of(const um_ev_device_t *gpu, const um_ev_learned_t *l)
 {
-    json_t *o = json_object(), *values = json_array();
+    json_t *o = json_object();
 
     json_object_set_new(o, "gpu", gpu != NULL ? um_info_text(gpu->name) : json_null());
     json_object_set_new(o, "who", um_info_text(l->who));
@@ -49,9 +89,7 @@ static json_t *fact_of(const um_ev_device_t *gpu, const um_ev_learned_t *l)
     json_object_set_new(o, "role", hexadecimal(l->role));
     json_object_set_new(o, "age", json_integer((json_int_t)l->age));
     json_object_set_new(o, "count", json_integer((json_int_t)l->count));
-    for (uint32_t i = 0; i < UM_LEARNED_VALUES; i++)
-        json_array_append_new(values, json_integer((json_int_t)l->value[i]));
-    json_object_set_new(o, "values", values);
+    json_object_set_new(o, "values", values_of(l));
     return o;
 }
 
@@ -99,11 +137,11 @@ static json_int_t number(const json_t *fact, const char *key)
     return json_integer_value(json_object_get(fact, key));
 }
 
-/* "readback  wait  add_one(float*, unsigned long) #0  role 0x..  shape 0x..  7 times, age 1: 0 1 2" */
+/* "readback  read  add_one(float*, unsigned long) #0  role 0x...; 7 times, age 1: from_bytes 0 ..." */
 static void print_fact(const json_t *fact)
 {
     char *kernel = um_demangle(word(fact, "kernel"));
-    size_t last = 0, i;
+    const char *name;
     json_t *value;
 
     um_print("  %-12s %-10s", word(fact, "who"), word(fact, "what"));
@@ -113,18 +151,15 @@ static void print_fact(const json_t *fact)
         printf(" #%lld", (long long)number(fact, "slot"));
     if (strcmp(word(fact, "role"), "0x0") != 0)
         um_print(" role %s", word(fact, "role"));
-    if (strcmp(word(fact, "shape"), "0x0") != 0)
-        um_print(" shape %s", word(fact, "shape"));
     printf("; %lld times, age %lld:", (long long)number(fact, "count"),
            (long long)number(fact, "age"));
-    json_array_foreach(json_object_get(fact, "values"), i, value)
+    json_object_foreach(json_object_get(fact, "values"), name, value)
     {
-        if (json_integer_value(value) != 0)
-            last = i;
+        if (json_is_string(value))
+            um_print(" %s %s", name, json_string_value(value));
+        else
+            um_print(" %s %lld", name, (long long)json_integer_value(value));
     }
-    for (i = 0; i <= last; i++)
-        printf(" %lld",
-               (long long)json_integer_value(json_array_get(json_object_get(fact, "values"), i)));
     putchar('\n');
     free(kernel);
 }
@@ -139,7 +174,8 @@ static void print_facts(const json_t *facts)
     {
         if (i == 0 || strcmp(word(fact, "gpu"), gpu) != 0) {
             gpu = word(fact, "gpu");
-            um_print("%s%s\n", gpu[0] != '\0' ? "on " : "on no known GPU", gpu);
+            um_print("%s%s", gpu[0] != '\0' ? "on " : "on no known GPU", gpu);
+            putchar('\n');
         }
         print_fact(fact);
     }

@@ -54,10 +54,9 @@ static um_event_t *copy_of(const um_event_t *event)
 
 /* ---- GPU models ---- */
 
+/* Any GPU of the model will do; a part of one (MIG) has less memory. */
 bool um_profile_same_model(const um_ev_device_t *a, const um_ev_device_t *b)
 {
-    if (*a->uuid && strcmp(a->uuid, b->uuid) == 0)
-        return true;
     return strcmp(a->name, b->name) == 0 && a->memory_bytes == b->memory_bytes;
 }
 

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# What one run has learned the next one begins with: on the software GPU, from the command line.
+# shellcheck source=tests/softgpu/soft.sh
+. "$UM_SRCDIR/tests/softgpu/soft.sh"
+export UMRT_ADVISORS=first_touch,ahead,readback UMRT_GUARD_PER_MILLE=0
+
+# hinted N OPTION...: a run of N rounds with a trace.
+hinted() {
+    local rounds=$1
+    shift
+    rm -f t.umt
+    "$umrt" run -t t.umt "$@" -- "$programs/back_and_forth" 8 "$rounds" >now 2>said
+}
+at_the_first_wait() { # of the run in t.umt: a readback before the second launch
+    "$umrt" dump -t launch,hint t.umt | awk '
+        $2 == "launch" { launches++ }
+        /who="readback"/ && launches < 2 { found = 1 }
+        END { exit !found }'
+}
+field() { "$umrt" profile show --json "$1" | python3 -c "import json, sys; d = json.load(sys.stdin); print($2)"; }
+runs() { field "$1.ump" 'd["runs"]'; }
+says_line() { grep -qE -- "$1" said || { cat said; return 1; }; }
+not() { ! "$@"; }
+silent() { ! grep -v 'prefetched' said; }
+
+"$programs/back_and_forth" 8 6 >alone
+hinted 6
+ok "without a profile the first waits are not known" not at_the_first_wait
+ok "a run with a profile that is not there yet" hinted 6 --profile a.ump
+ok "prints what the program prints" cmp alone now
+ok "makes the file" test -s a.ump
+ok "and says nothing of it" silent
+ok "begins like one without" not at_the_first_wait
+ok "what it learned can be shown" gives 0 "$umrt" profile show a.ump
+ok "with its GPU" prints '^on Software GPU$'
+ok "and who learned it" prints '^  readback +read '
+ok "as JSON, too" [ "$(field a.ump 'd["schema"], d["schema_version"], d["runs"], d["facts"][0]["values"]["period"]')" = "umrt-profile 1 1 1" ]
+ok "the second run" hinted 6 --profile a.ump
+ok "hints from the first wait on" at_the_first_wait
+ok "prints the same" cmp alone now
+ok "its trace says what it was told" grep -q ' learned who="readback"' <("$umrt" dump -t learned t.umt)
+ok "the profile may come from the environment" env UMRT_PROFILE="$tmp/a.ump" "$umrt" run -t e.umt -- "$programs/back_and_forth" 8 2
+ok "and is used as well" grep -q 'who="readback"' <("$umrt" dump -t hint e.umt)
+
+# Ranks share one file.
+rm -f many.ump
+for i in 1 2 3 4; do
+    "$umrt" run --profile many.ump -- "$programs/back_and_forth" 8 6 >many.$i 2>&1 &
+done
+wait
+ok "four at once leave one profile" [ "$(field many.ump 'len(d["facts"]) >= 1')" = True ]
+ok "in which all of them count" [ "$(field many.ump 'd["facts"][0]["count"] >= 8')" = True ]
+
+# A program that dies keeps what there was.
+cp a.ump before.ump
+"$umrt" run -q --profile a.ump -- "$programs/life" kill >/dev/null 2>&1
+ok "a killed program leaves the profile as it was" cmp a.ump before.ump
+
+# Another GPU model.
+export SOFTGPU_MEMORY=2G
+ok "another GPU" hinted 6 --profile a.ump
+ok "is not hinted at once by what this one taught" not at_the_first_wait
+ok "prints the same" cmp alone now
+unset SOFTGPU_MEMORY
+ok "both are in the profile" [ "$(field a.ump 'len(d["gpus"])')" = 2 ]
+
+# Files that are not what they should be.
+head -c 300 before.ump >cut.ump
+ok "a profile cut short" hinted 6 --profile cut.ump
+ok "is told in one line" says_line '^umrt: the profile is not used: .*cut.ump'
+ok "and does not matter" cmp alone now
+size=$(stat -c %s before.ump)
+for at in 100 $((size / 2)) $((size - 60)); do
+    cp before.ump damaged.ump
+    printf 'x' | dd of=damaged.ump bs=1 seek="$at" conv=notrunc 2>/dev/null
+    ok "a profile damaged at $at" hinted 6 --profile damaged.ump
+    ok "does not matter" cmp alone now
+done
+echo 'int main(void) { return 0; }' >main.c
+cp main.c same.c
+ok "what is no profile" hinted 6 --profile main.c
+ok "is told in one line" says_line '^umrt: the profile is not used: .*main.c'
+ok "and is not touched" cmp main.c same.c
+ok "nor locked" [ ! -e main.c.lock ]
+ok "a trace is no profile" hinted 6 --profile e.umt
+ok "and stays one" grep -q ' launch ' <("$umrt" dump e.umt)
+ok "a directory that is not there is 1" gives 1 "$umrt" run --profile no/where/a.ump -- true
+ok "which is said" says '^umrt: .*no/where: No such file or directory$'
+
+# The command.
+ok "merge" gives 0 "$umrt" profile merge -o all.ump a.ump before.ump many.ump
+ok "adds up runs" [ "$(field all.ump 'd["runs"]')" = "$(($(runs a) + $(runs before) + $(runs many)))" ]
+ok "in any order" gives 0 "$umrt" profile merge -o other.ump many.ump before.ump a.ump
+ok "to the same" gives 0 "$umrt" profile diff all.ump other.ump
+ok "says diff" prints '^0 gone, 0 added, 0 with other values$'
+"$umrt" profile merge -o none.ump many.ump 2>/dev/null
+ok "diff as JSON" gives 0 "$umrt" profile diff --json none.ump all.ump
+ok "with its schema" prints '"schema": "umrt-profile-diff"'
+ok "merge does not overwrite what is no profile" gives 2 "$umrt" profile merge -o main.c a.ump
+ok "which stays" cmp main.c same.c
+for wrong in "show" "show a.ump b.ump" "diff a.ump" "merge a.ump" "merge -o x.ump" "burn a.ump" ""; do
+    # shellcheck disable=SC2086 # words
+    ok "profile $wrong: 2" gives 2 "$umrt" profile $wrong
+    ok "in one line" one_line
+done
+ok "show of a trace is 2" gives 2 "$umrt" profile show e.umt
+ok "with the reason" says 'a trace, not a profile'
+ok "a profile is a trace file" gives 0 "$umrt" info a.ump
+
+# Trial.
+ok "trial" env UMRT_GUARD_PER_MILLE=10 "$umrt" run --mode trial -- "$programs/back_and_forth" 8 6
+finish
