@@ -5,3 +5,9 @@ tests_unit_report_outputs_LDADD = $(report_ldadd)
 
 dist_check_SCRIPTS += tests/cli/report_outputs.sh
 EXTRA_DIST += tests/cli/check_schema.py tests/cli/check_sarif.py
+
+check_PROGRAMS += tests/unit/report_diff
+tests_unit_report_diff_SOURCES = tests/unit/report_diff.c
+tests_unit_report_diff_LDADD = $(report_ldadd) -lm
+
+dist_check_SCRIPTS += tests/cli/diff.sh

@@ -125,6 +125,9 @@ void um_value_print(um_value_t value, char *out, size_t bytes)
     case UM_VALUE_BOOL:
         snprintf(out, bytes, "%s", value.n ? "yes" : "no");
         break;
+    case UM_VALUE_REAL:
+        snprintf(out, bytes, "%.4g", value.real);
+        break;
     case UM_VALUE_TEXT:
         snprintf(out, bytes, "%s", value.text ? value.text : "-");
         break;
@@ -154,6 +157,8 @@ static json_t *value_json(um_value_t value)
         return json_boolean(value.n);
     case UM_VALUE_RATIO:
         return json_real((double)value.n / 1000);
+    case UM_VALUE_REAL:
+        return json_real(value.real);
     case UM_VALUE_ADDR:
         um_value_print(value, text, sizeof(text));
         return json_string(text);

@@ -21,12 +21,14 @@ typedef enum um_value_kind {
     UM_VALUE_RATIO,   /* thousandths: "1.25x" and 1.25 */
     UM_VALUE_ADDR,
     UM_VALUE_BOOL,
+    UM_VALUE_REAL,
     UM_VALUE_TEXT
 } um_value_kind_t;
 
 typedef struct um_value {
     um_value_kind_t kind;
     uint64_t n;
+    double real;
     const char *text; /* borrowed; tables copy it */
 } um_value_t;
 
@@ -39,6 +41,7 @@ typedef struct um_value {
 #define um_ratio(x)   ((um_value_t){.kind = UM_VALUE_RATIO, .n = (x)})
 #define um_addr(x)    ((um_value_t){.kind = UM_VALUE_ADDR, .n = (x)})
 #define um_bool(x)    ((um_value_t){.kind = UM_VALUE_BOOL, .n = (x)})
+#define um_real(x)    ((um_value_t){.kind = UM_VALUE_REAL, .real = (x)}) /* finite */
 #define um_text(x)    ((um_value_t){.kind = UM_VALUE_TEXT, .text = (x)})
 
 typedef struct um_column {

@@ -10,6 +10,8 @@ libumtool_la_SOURCES += \
 	%D%/emitter.h %D%/emitter.c %D%/text.c \
 	%D%/sections.h %D%/output.c %D%/tables.c \
 	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c \
+	%D%/diff.h %D%/diff_parts.h %D%/diff.c %D%/diff_gate.c %D%/diff_write.c \
+	%D%/rank_test.h %D%/rank_test.c \
 	%D%/findings/finding.h %D%/findings/table.c \
 	%D%/findings/ping_pong.c %D%/findings/gpu_faults.c %D%/findings/host_read_tail.c \
 	%D%/findings/false_sharing.c %D%/findings/thrashing.c %D%/findings/allocations.c \

@@ -106,13 +106,35 @@ static void write_message(um_emitter_t *e, const um_finding_t *f)
     free(text);
 }
 
-static void write_result(um_emitter_t *e, const um_finding_t *f, uint64_t most_ns, uint64_t span_ns)
+static uint64_t fingerprint(const um_finding_t *f)
 {
-    char name[sizeof(f->where)], print[24];
+    char name[sizeof(f->where)];
 
     um_same_name(f->where, name, sizeof(name));
-    snprintf(print, sizeof(print), "%016" PRIx64,
-             um_map_hash(name, strlen(name), um_map_hash(f->kind->name, strlen(f->kind->name), 0)));
+    return um_map_hash(name, strlen(name), um_map_hash(f->kind->name, strlen(f->kind->name), 0));
+}
+
+/* Findings that another run could not tell apart are numbered. */
+static void write_fingerprint(um_emitter_t *e, const um_findings_t *findings, size_t at)
+{
+    uint64_t print = fingerprint(&findings->list[at]);
+    unsigned number = 1;
+    char text[40];
+
+    for (size_t i = 0; i < at; i++)
+        number += fingerprint(&findings->list[i]) == print;
+    snprintf(text, sizeof(text), "%016" PRIx64 ":%u", print, number);
+    um_emitter_object(e, "partialFingerprints");
+    um_emitter_pair(e, "umrtFinding/v1", NULL, um_text(text));
+    um_emitter_end(e);
+}
+
+static void write_result(um_emitter_t *e, const um_findings_t *findings, size_t at,
+                         uint64_t span_ns)
+{
+    const um_finding_t *f = &findings->list[at];
+    uint64_t most_ns = findings->list[0].win_ns;
+
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "ruleId", NULL, um_text(f->kind->name));
     um_emitter_pair(e, "ruleIndex", NULL, um_count((uint64_t)(f->kind - um_finding_table)));
@@ -121,9 +143,7 @@ static void write_result(um_emitter_t *e, const um_finding_t *f, uint64_t most_n
                     um_text(f->win_ns >= span_ns / 100 && f->win_ns ? "warning" : "note"));
     write_message(e, f);
     write_locations(e, f);
-    um_emitter_object(e, "partialFingerprints");
-    um_emitter_pair(e, "umrtFinding/v1", NULL, um_text(print));
-    um_emitter_end(e);
+    write_fingerprint(e, findings, at);
     um_emitter_pair(e, "rank", NULL,
                     um_percent(most_ns ? (uint64_t)(100.0 * (double)f->win_ns / (double)most_ns)
                                        : 0));
@@ -199,7 +219,7 @@ void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *
     um_emitter_pair(e, "columnKind", NULL, um_text("unicodeCodePoints"));
     um_emitter_array(e, "results");
     for (size_t i = 0; i < findings->n && i < um_emitter_options(e)->top; i++)
-        write_result(e, &findings->list[i], findings->list[0].win_ns, span_ns);
+        write_result(e, findings, i, span_ns);
     um_emitter_end(e);
     um_emitter_end(e);
     um_emitter_end(e);

@@ -169,6 +169,7 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
                                       um_report_records(r, UM_EV_REMOTE_MAP, g->sums.remote_maps)});
     }
     um_emitter_table_end(e, rows > top ? rows - top : 0);
+    um_emitter_pair(e, "regions_found", NULL, um_count(rows));
     free(by);
 }
 
@@ -233,6 +234,7 @@ void um_section_kernels(um_emitter_t *e, const um_report_t *r)
             free(brief);
         }
         um_emitter_table_end(e, s->n_kernels > top ? s->n_kernels - top : 0);
+        um_emitter_pair(e, "kernels_found", NULL, um_count(s->n_kernels));
     }
     free(by);
 }

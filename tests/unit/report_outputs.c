@@ -19,12 +19,16 @@ Test(same, leaves_out_what_differs_from_run_to_run)
 {
     same(
         "region 1 (64.0 MiB) allocated at app+0x3de0f, all of it; kernel add; CPU at pc 0x564b5a0d",
-        "region 1 (64.0 MiB) allocated at app, all of it; kernel add");
-    same("64 KiB page 0x7ff528000000: a, b", "64 KiB page : a, b");
+        "region (64.0 MiB) allocated at app; kernel add");
+    same("region 12 (1 B), from 3.0 MiB to 4.0 MiB in it; kernel a, from",
+         "region (1 B); kernel a, from");
+    same("10 regions of 16.0 MiB, its first 8 B; kernel a", "regions of 16.0 MiB; kernel a");
+    same("grid, addresses 0x10 to 0x20; kernel a", "grid; kernel a");
+    same("64 KiB page 0x7ff528000000: a, b; and 3 more like it", "64 KiB page : a, b");
     same("grid allocated at main (src/solver.cu:42) from run (main.cu:7)",
          "grid allocated at main (src/solver.cu) from run (main.cu)");
     same("kernel step<0>", "kernel step<0>");
-    same("a; CPU at pc 0x12; and more", "a; and more");
+    same("subregion 3, region x", "subregion 3, region x");
     same("std::vector<int>::at 0x", "std::vector<int>::at 0x");
     same("", "");
 }
@@ -35,6 +39,8 @@ Test(same, cuts_at_the_end_of_the_buffer)
 
     um_same_name("kernel", out, sizeof(out));
     cr_assert_str_eq(out, "ker");
+    um_same_name("region 5", out, sizeof(out));
+    cr_assert_str_eq(out, "reg");
 }
 
 Test(same, finds_every_source_line_and_nothing_else)
