@@ -256,7 +256,7 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     const calm_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);
     const region_t *region = &self->region[stretch->region % REGIONS];
-    bool first = stretch->addr == region->addr + region->bytes - stretch->range_bytes;
+    bool first = stretch->first_of_region;
     um_extent_t extent;
 
     if (region->id != stretch->region)

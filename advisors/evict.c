@@ -290,20 +290,6 @@ static const object_t *victim(const evict_t *self, const object_t *before)
     return best;
 }
 
-/* Decided once a launch: at the first stretch of its first argument. */
-static bool is_first(const um_view_t *view)
-{
-    const um_ev_launch_t *launch = um_view_launch(view);
-    const um_stretch_t *stretch = um_view_stretch(view);
-    uint64_t addr, bytes;
-
-    for (uint32_t i = 0; i < launch->n_args; i++)
-        if (um_view_region(view, launch->args[i].region, &addr, &bytes))
-            return launch->args[i].region == stretch->region &&
-                   stretch->addr == addr + bytes - stretch->range_bytes;
-    return false;
-}
-
 /* A launch is only known to begin at its pointers; where room is short, what lies behind the next one known
  * is not brought along. */
 static void hold_the_rest(const evict_t *self, const um_view_t *view, um_hints_t *hints)
@@ -361,7 +347,7 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
 
     if (self->bytes <= room || self->seq >= self->tight)
         return;
-    if (is_first(view))
+    if (um_view_stretch(view)->first_of_launch) /* once is enough */
         make_room(self, view, hints, room);
     hold_the_rest(self, view, hints);
 }

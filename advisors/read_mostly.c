@@ -521,7 +521,7 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
         return;
     /* So that what the CPU took is told. */
     um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, &extent, 1);
-    if (stretch->addr != region->addr + region->bytes - stretch->range_bytes)
+    if (!stretch->first_of_region)
         return; /* once a launch is enough */
     hint = wanted(region);
     if (!hint.bytes)

@@ -75,10 +75,12 @@ void um_hints_decline(um_hints_t *hints);
  * is proposed is cut around the blocks that they meet. Only inside the stretch; nothing at a wait. */
 void um_hints_hold(um_hints_t *hints, uint64_t addr, uint64_t bytes);
 
-/* The arguments of a launch are decided front to back and side by side, one stretch of one region at
+/* The arguments of a launch are decided front to back and side by side, one stretch of one argument at
  * a time: decide is called for each, and what it proposes is on its way while the next is looked at.
- * Several pointers into one region count as one argument. An argument that is known to be on the
- * launch's device already is passed over. */
+ * Pointers into one 2 MiB block count as one argument. An argument is taken to begin at its pointer and
+ * to end where its kernel is known to stop; where nothing is known, at the next pointer into its region
+ * that there has been, or at the region's end. One that is known to be on the launch's device already is
+ * passed over. */
 #define UM_VIEW_STRETCH_BYTES   (64u << 20)
 #define UM_VIEW_STRETCH_EXTENTS (UM_VIEW_STRETCH_BYTES / UM_BLOCK_BYTES + 1) /* at most so many */
 
@@ -89,9 +91,10 @@ const um_ev_sync_t *
 um_view_sync(const um_view_t *view); /* the wait being entered; NULL at a launch */
 uint64_t um_view_now_ns(const um_view_t *view);
 typedef struct um_stretch {
-    uint32_t region;      /* managed and alive */
-    uint64_t addr, bytes; /* what is to be decided now */
-    uint64_t range_bytes; /* of the whole argument: from the lowest pointer to the region's end */
+    uint32_t region;                       /* managed and alive */
+    uint64_t addr, bytes;                  /* what is to be decided now */
+    uint64_t range_bytes;                  /* of the whole argument */
+    bool first_of_launch, first_of_region; /* there is no other before it */
 } um_stretch_t;
 const um_stretch_t *um_view_stretch(const um_view_t *view); /* all zero at a wait */
 /* Managed region by id; false when it is gone or not managed. */
@@ -107,9 +110,10 @@ size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, ui
 uint64_t um_view_role(const um_view_t *view, uint32_t region);
 
 /* What the launch's kernel is expected to touch of the argument that the stretch is of, learned from
- * what it touched before or in other runs. */
+ * what it touched before or in other runs. The stretches are of nothing else; but whether it touches enough
+ * of them to be worth it is for the advisor to say. */
 typedef struct um_footprint {
-    uint64_t first_bytes, end_bytes; /* from the argument's lowest pointer on */
+    uint64_t first_bytes, end_bytes; /* from the argument's pointer on */
     uint32_t density_percent;        /* of the bytes between, as the driver would move them */
     uint32_t launches;               /* seen; 0 = nothing is known, the other fields are 0 */
     bool backwards;                  /* it goes from the end to the start */

@@ -7,10 +7,11 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "ranges.h"
 #include "view.h"
 
 #define MAX_ADVISORS UM_GUARD_ADVISORS
-#define MAX_RANGES   256 /* regions of one launch; more are left alone */
+#define MAX_RANGES   256 /* of one launch; more are left alone */
 #define QUIET_AFTER  4   /* launches in a row that needed nothing */
 #define QUIET_WAITS  16u /* waits in a row at which nothing was wanted */
 #define MAX_REARM    64u /* at least every so many ends of waits the next launch wakes, */
@@ -22,25 +23,19 @@ typedef struct advisor {
     void *state;
 } advisor_t;
 
-/* What a launch uses of one region: from its lowest pointer into it to the region's end. */
-typedef struct range {
-    uint32_t region;
-    uint64_t addr, end, next; /* next: start of the next stretch */
-    uint32_t admitted;
-    bool declined, settled; /* settled: it is on the device already: few are asked */
-} range_t;
-
 struct um_hinter {
     um_hinter_config_t config;
     um_gate_t *gate;
     um_guard_t *guard; /* NULL = every advisor may always propose */
     uint32_t allowed;  /* bits of those that may, now */
     um_residency_t *residency;
+    um_footprints_t *footprints;
+    um_slices_t *slices;
     advisor_t advisor[MAX_ADVISORS];
     unsigned n_advisors;
     bool any_always, any_sync; /* some advisor is asked always; some decides at waits */
     um_view_t view;
-    range_t range[MAX_RANGES];
+    um_range_t range[MAX_RANGES];
     unsigned quiet; /* launches in a row that needed nothing */
     unsigned quiet_waits;
     unsigned rearm,
@@ -78,31 +73,6 @@ static void set_waiting(um_hinter_t *hinter, bool wanted)
 
 /* ---- one launch ---- */
 
-static uint32_t collect(um_hinter_t *hinter, const um_ev_launch_t *launch)
-{
-    uint32_t n = 0;
-
-    for (uint32_t a = 0; a < launch->n_args; a++) {
-        const um_arg_t *arg = &launch->args[a];
-        uint64_t addr, bytes, start;
-        uint32_t i = 0;
-
-        while (i < n && hinter->range[i].region != arg->region)
-            i++;
-        if (i == MAX_RANGES ||
-            !um_residency_region(hinter->residency, arg->region, &addr, &bytes) ||
-            arg->region_offset_bytes >= bytes)
-            continue;
-        start = addr + arg->region_offset_bytes;
-        if (i == n)
-            hinter->range[n++] =
-                (range_t){.region = arg->region, .addr = start, .end = addr + bytes};
-        else if (start < hinter->range[i].addr)
-            hinter->range[i].addr = start;
-    }
-    return n;
-}
-
 static um_hints_t hints_of(um_hinter_t *hinter, unsigned i)
 {
     return (um_hints_t){.gate = hinter->gate,
@@ -131,19 +101,26 @@ static void ask_guard(um_hinter_t *hinter)
 }
 
 /* Asks every advisor about the next stretch of a range. false = the range is done with. */
-static bool decide_stretch(um_hinter_t *hinter, range_t *range)
+static bool decide_stretch(um_hinter_t *hinter, um_range_t *range)
 {
     um_view_t *view = &hinter->view;
     uint64_t stop = (range->next / UM_BLOCK_BYTES * UM_BLOCK_BYTES) + UM_VIEW_STRETCH_BYTES;
+    bool front = range->next == range->addr;
 
     if (range->next >= range->end)
         return false;
     if (stop > range->end)
         stop = range->end;
-    view->stretch = (um_stretch_t){.region = range->region,
+    view->stretch = (um_stretch_t){.region = range->argument.region,
                                    .addr = range->next,
                                    .bytes = stop - range->next,
-                                   .range_bytes = range->end - range->addr};
+                                   .range_bytes = range->end - range->addr,
+                                   .first_of_launch = front && range == hinter->range,
+                                   .first_of_region = front && (range == hinter->range ||
+                                                                range[-1].argument.region !=
+                                                                    range->argument.region)};
+    view->footprint = range->known;
+    view->watch = range->watch;
     view->asked = false;
     view->held = 0;
     range->next = stop;
@@ -160,40 +137,98 @@ static bool decide_stretch(um_hinter_t *hinter, range_t *range)
     }
     for (unsigned b = 0; b < UM_VIEW_STRETCH_EXTENTS && view->held; b++)
         if (view->held >> b & 1)
-            um_residency_leave(hinter->residency, range->region,
+            um_residency_leave(hinter->residency, range->argument.region,
                                (view->stretch.addr / UM_BLOCK_BYTES + b) * UM_BLOCK_BYTES,
                                UM_BLOCK_BYTES);
+    range->asked |= view->asked;
     /* Nobody wanted to know about the first stretch: nobody will about the others. */
     return view->asked && range->next < range->end;
 }
 
-/* Drops the arguments that are there already, unless somebody is asked about those too; returns how many are
- * left. */
+/* Drops the regions whose ranges are there already, unless somebody is asked about those too; returns how
+ * many ranges are left. */
 static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t device)
 {
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        range_t *range = &hinter->range[i];
+    for (uint32_t i = 0, of; i < n; i += of) {
+        bool settled = true;
 
-        range->settled = um_residency_settled(hinter->residency, range->region, range->addr,
-                                              range->end - range->addr, device);
-        if (!range->settled || hinter->any_always)
-            hinter->range[kept++] = *range;
+        of = um_ranges_of_region(&hinter->range[i], n - i);
+        for (uint32_t k = i; k < i + of; k++) {
+            um_range_t *range = &hinter->range[k];
+
+            range->settled = um_residency_settled(hinter->residency, range->argument.region,
+                                                  range->addr, range->end - range->addr, device);
+            settled &= range->settled;
+        }
+        if (settled && !hinter->any_always)
+            continue;
+        memmove(&hinter->range[kept], &hinter->range[i], of * sizeof(um_range_t));
+        kept += of;
     }
     return kept;
+}
+
+static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_ev_launch_t *launch,
+                  uint64_t now_ns)
+{
+    bool settled = true;
+
+    for (uint32_t i = 0; i < n; i++) {
+        um_range_t *at = &range[i];
+
+        at->next = at->addr;
+        settled &= at->settled;
+        if (!at->settled)
+            at->watch =
+                um_footprints_watch(hinter->footprints, launch, &at->argument,
+                                    at->addr - at->argument.addr, at->end - at->argument.addr);
+    }
+    if (!settled)
+        um_residency_launch_begin(hinter->residency, range->argument.region, range->addr,
+                                  range[n - 1].end - range->addr, now_ns);
+}
+
+/* Returns the pieces admitted for the ranges of a region. */
+static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n, int32_t device)
+{
+    /* Kept from proposing for the sake of comparison: it shows what it touches, too. */
+    bool withheld = ~hinter->allowed & ((1u << hinter->n_advisors) - 1);
+    uint32_t admitted = 0;
+
+    um_ranges_leave_gaps(range, n, hinter->residency);
+    for (uint32_t i = 0; i < n; i++) {
+        admitted += range[i].admitted;
+        if (range[i].declined)
+            atomic_fetch_add_explicit(&hinter->declined, 1, memory_order_relaxed);
+    }
+    /* What the CPU took is news for a later wait, too. */
+    um_residency_launch_end(hinter->residency, range->argument.region, device,
+                            admitted > 0 || hinter->any_sync);
+    for (uint32_t i = 0; i < n; i++)
+        um_footprints_decided(hinter->footprints, range[i].watch,
+                              range[i].admitted               ? UM_WATCH_HINTED
+                              : range[i].declined || withheld ? UM_WATCH_LEFT
+                                                              : UM_WATCH_QUIET);
+    return admitted;
 }
 
 static void on_launch(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_launch_t *launch = &event->u.launch;
-    uint32_t n = collect(hinter, launch), admitted = 0;
-    bool more = n > 0;
+    const um_range_sources_t sources = {hinter->residency, hinter->footprints, hinter->slices};
+    uint32_t n, admitted = 0;
+    bool more;
 
     if (atomic_load(&hinter->no_hints) && !atomic_load(&hinter->takes_hints))
         return;
     /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
-    if (!n || (launch->flags & UM_LAUNCH_CAPTURED))
+    if (launch->flags & UM_LAUNCH_CAPTURED)
+        return;
+    n = um_ranges_collect(&sources, launch, hinter->range, MAX_RANGES);
+    more = n > 0;
+    if (!n)
         return;
     hinter->view.launch = launch;
     hinter->view.now_ns = event->time_ns;
@@ -204,13 +239,9 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
         um_gate_taken(hinter->gate, event, hinter->range[i].addr,
                       hinter->range[i].end - hinter->range[i].addr);
     n = leave_out_settled(hinter, n, launch->device);
-    for (uint32_t i = 0; i < n; i++) {
-        range_t *range = &hinter->range[i];
-
-        range->next = range->addr;
-        if (!range->settled)
-            um_residency_launch_begin(hinter->residency, range->region, range->addr,
-                                      range->end - range->addr, event->time_ns);
+    for (uint32_t i = 0, of; i < n; i += of) {
+        of = um_ranges_of_region(&hinter->range[i], n - i);
+        begin(hinter, &hinter->range[i], of, launch, event->time_ns);
     }
     /* The kernel goes through its arguments side by side: so do we. */
     while (more) {
@@ -218,13 +249,10 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
         for (uint32_t i = 0; i < n; i++)
             more |= decide_stretch(hinter, &hinter->range[i]);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        /* What the CPU took is news for a later wait, too. */
-        um_residency_launch_end(hinter->residency, hinter->range[i].region, launch->device,
-                                hinter->range[i].admitted > 0 || hinter->any_sync);
-        admitted += hinter->range[i].admitted;
-        if (hinter->range[i].declined)
-            atomic_fetch_add_explicit(&hinter->declined, 1, memory_order_relaxed);
+    hinter->view.watch = NULL;
+    for (uint32_t i = 0, of; i < n; i += of) {
+        of = um_ranges_of_region(&hinter->range[i], n - i);
+        admitted += end(hinter, &hinter->range[i], of, launch->device);
     }
     hinter->view.launch = NULL;
     um_log(UM_LOG_DEBUG, "%.3f ms: launch %u: %u pieces for %u managed arguments",
@@ -255,6 +283,7 @@ static void on_wait(um_hinter_t *hinter, const um_event_t *event)
     view->now_ns = event->time_ns;
     view->tid = event->tid;
     view->stretch = (um_stretch_t){0};
+    view->footprint = (um_footprint_t){0};
     view->held = 0;
     ask_guard(hinter);
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
@@ -320,6 +349,7 @@ static void on_event(void *ctx, const um_event_t *event)
     if (hinter->guard)
         um_guard_observe(hinter->guard, event);
     um_residency_observe(hinter->residency, event);
+    um_footprints_observe(hinter->footprints, event);
     hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit ? LONG_PHASE : 0;
     switch (event->type) {
     case UM_EV_LAUNCH:
@@ -342,6 +372,7 @@ static void on_event(void *ctx, const um_event_t *event)
         break;
     case UM_EV_REGION_FREE:
         um_gate_region_gone(hinter->gate, event->u.region_free.region);
+        um_slices_forget(hinter->slices, event->u.region_free.region);
         break;
     case UM_EV_KERNEL:
         um_view_kernel(&hinter->view, &event->u.kernel);
@@ -491,10 +522,13 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
     hinter->config.gate.regions = config->regions;
     hinter->config.gate.executor = config->executor;
     if ((status = um_gate_new(&hinter->config.gate, &hinter->gate)) != UM_OK ||
-        (status = um_residency_new(config->page_tables, &hinter->residency)) != UM_OK)
+        (status = um_residency_new(config->page_tables, &hinter->residency)) != UM_OK ||
+        (status = um_footprints_new(hinter->residency, &hinter->footprints)) != UM_OK ||
+        (status = um_slices_new(&hinter->slices)) != UM_OK)
         goto fail;
     hinter->view.gate = hinter->gate;
     hinter->view.residency = hinter->residency;
+    hinter->view.footprints = hinter->footprints;
     for (size_t i = 0; table[i]; i++)
         if ((named(advisors, table[i]->name) || named(advisors, EVERY)) &&
             (status = add_advisor(hinter, table[i])) != UM_OK)
@@ -524,6 +558,8 @@ void um_hinter_free(um_hinter_t *hinter)
         free(hinter->advisor[i].state);
     }
     um_view_fini(&hinter->view);
+    um_slices_free(hinter->slices);
+    um_footprints_free(hinter->footprints);
     um_residency_free(hinter->residency);
     um_guard_free(hinter->guard);
     um_gate_free(hinter->gate);
@@ -549,6 +585,7 @@ static void sign(void *ctx, const um_event_t *event)
 
 void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx)
 {
+    um_footprints_learned(hinter->footprints, fn, ctx);
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
         signer_t signer = {.who = ops->name, .fn = fn, .ctx = ctx};

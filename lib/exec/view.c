@@ -38,8 +38,7 @@ uint64_t um_view_role(const um_view_t *view, uint32_t region)
 
 um_footprint_t um_view_footprint(const um_view_t *view)
 {
-    (void)view;
-    return (um_footprint_t){0};
+    return view->footprint;
 }
 
 uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot)
@@ -59,9 +58,15 @@ const um_stretch_t *um_view_stretch(const um_view_t *view)
 size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
                        um_extent_t *out, size_t max)
 {
-    ((um_view_t *)view)->asked =
-        true; /* the view is ours; it is the advisors who may not change it */
-    return um_residency_extents(view->residency, region, addr, bytes, out, max);
+    um_view_t *own =
+        (um_view_t *)view; /* the view is ours; it is the advisors who may not change it */
+    size_t n = um_residency_extents(view->residency, region, addr, bytes, out, max);
+
+    own->asked = true;
+    if (view->watch && region == view->stretch.region)
+        own->held |= um_footprints_sentinels(view->footprints, view->watch, view->stretch.addr,
+                                             view->stretch.bytes);
+    return n;
 }
 
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device)
@@ -138,6 +143,8 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
     admitted = um_gate_propose(hints->gate, hint, &cause);
     if (admitted && hints->guard)
         um_guard_admitted(hints->guard, hints->index, hint);
+    if (admitted && hint->kind == UM_HINT_PREFETCH)
+        um_footprints_moved(view->footprints, hint->addr, hint->bytes);
     return admitted;
 }
 

@@ -4,7 +4,7 @@
 
 #include "gate.h"
 #include "guard.h"
-#include "model/residency.h"
+#include "model/footprint.h"
 
 typedef struct um_view_params {
     uint32_t n;
@@ -14,13 +14,16 @@ typedef struct um_view_params {
 struct um_view {
     um_gate_t *gate;
     um_residency_t *residency;
+    um_footprints_t *footprints;
     const um_ev_launch_t *launch; /* or */
     const um_ev_sync_t *sync;     /* what is being decided */
     uint64_t now_ns;
     uint32_t tid;
     um_stretch_t stretch;
-    uint64_t held; /* bit i = the stretch's block i is prefetched no more */
-    bool asked;    /* an advisor wanted to know where it is */
+    um_footprint_t footprint; /* of the stretch's argument */
+    um_watch_t *watch;        /* NULL = nothing is left out to learn from */
+    uint64_t held;            /* bit i = the stretch's block i is prefetched no more */
+    bool asked;               /* an advisor wanted to know where it is */
     /* parameter flags by kernel id */
     um_view_params_t *kernel;
     uint32_t n_kernels;

@@ -520,6 +520,41 @@ static void look_at(um_residency_t *residency, region_t *region, uint32_t first,
         region->block[b].looked_ns = now;
 }
 
+bool um_residency_peek(um_residency_t *residency, uint32_t id, uint64_t addr, um_chunks_t *out)
+{
+    region_t *region = find(residency, id);
+    um_extent_t found[UM_BLOCK_BYTES / UM_BIG_PAGE_BYTES + 1];
+    uint64_t present_bytes;
+    uint32_t first, end;
+    size_t n = 0;
+
+    if (!region || !residency->can_look || !blocks_of(region, addr, UM_BLOCK_BYTES, &first, &end) ||
+        residency->tables.present(residency->tables.ctx, addr, UM_BLOCK_BYTES, found,
+                                  sizeof(found) / sizeof(found[0]), &n, &present_bytes) != UM_OK)
+        return false;
+    residency->stats.samples++;
+    *out = (um_chunks_t){0};
+    for (size_t i = 0; i < n && i < sizeof(found) / sizeof(found[0]); i++) {
+        uint64_t from = found[i].addr - addr, to = from + found[i].bytes;
+
+        for (uint64_t c = from / UM_BIG_PAGE_BYTES; c * UM_BIG_PAGE_BYTES < to; c++) {
+            out->any |= 1u << c;
+            if (c * UM_BIG_PAGE_BYTES >= from && (c + 1) * UM_BIG_PAGE_BYTES <= to)
+                out->all |= 1u << c;
+        }
+    }
+    if (!out->any && end == first + 1 && region->block[first].where == UM_WHERE_HOST) {
+        set_absent(&region->block[first]);
+        region->block[first].looked_ns = residency->tables.now_ns(residency->tables.ctx);
+    }
+    return true;
+}
+
+uint64_t um_residency_now(const um_residency_t *residency)
+{
+    return residency->can_look ? residency->tables.now_ns(residency->tables.ctx) : 0;
+}
+
 static void look(um_residency_t *residency, region_t *region, uint32_t first, uint32_t end)
 {
     if (region->look == LOOK_UNDECIDED)

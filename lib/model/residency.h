@@ -81,6 +81,15 @@ void um_residency_launch_end(um_residency_t *residency, uint32_t region, int32_t
 /* Between begin and end: the launch is not believed to take these after all. */
 void um_residency_leave(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes);
 
+/* What the CPU has of a block now, by the page tables: bit i = its i-th 64 KiB. `addr` is the block's start,
+ * wholly inside the region. What is found gone is believed to be on the GPU. False = they cannot be asked. */
+typedef struct um_chunks {
+    uint32_t any, all; /* some of it; all of it */
+} um_chunks_t;
+bool um_residency_peek(um_residency_t *residency, uint32_t region, uint64_t addr, um_chunks_t *out);
+/* When an answer of the page tables would be true, on the events' clock; 0 = they cannot be asked. */
+uint64_t um_residency_now(const um_residency_t *residency);
+
 /* In no time: all of it is known to be on `device`, and the CPU has not waited since it was. Says no
  * now and then all the same, for programs that never wait. */
 bool um_residency_settled(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,

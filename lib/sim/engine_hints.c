@@ -168,6 +168,9 @@ void um_hint_loop_count(const um_hint_loop_t *loop, um_sim_result_t *result)
     result->hints += stats.gate.applied;
     for (int i = 0; i < UM_HINT_RESULT_COUNT; i++)
         result->hints_refused += stats.gate.refused[i];
+    if (loop->engine->config.learned)
+        um_hinter_learned(loop->hinter, loop->engine->config.learned,
+                          loop->engine->config.learned_ctx);
 }
 
 void um_hint_loop_free(um_hint_loop_t *loop)
@@ -216,5 +219,7 @@ um_status_t um_hint_loop_new(um_engine_t *engine, um_hint_loop_t **out)
     if ((status = um_hinter_new(&config, &loop->hinter)) != UM_OK)
         return status;
     loop->sink = um_hinter_sink(loop->hinter);
+    for (size_t i = 0; i < engine->config.n_known; i++)
+        loop->sink.event(loop->sink.ctx, &engine->config.known[i]);
     return UM_OK;
 }

@@ -28,6 +28,12 @@ typedef struct um_sim_config {
      * which comes when the kernel has ended and carries its start. */
     um_event_fn event;
     void *event_ctx;
+    /* What the hint loop is told before it starts, and what it has learned at the end, as LEARNED
+     * events: a profile's way in and out. May be NULL. */
+    const um_event_t *known;
+    size_t n_known;
+    um_event_fn learned;
+    void *learned_ctx;
 } um_sim_config_t;
 
 typedef struct um_sim_result {

@@ -392,20 +392,6 @@ static void send_out(const deepum_t *self, const um_view_t *view, um_hints_t *hi
     flush(&run);
 }
 
-/* Once a launch: at the first stretch of its first argument. */
-static bool is_first(const um_view_t *view)
-{
-    const um_ev_launch_t *launch = um_view_launch(view);
-    const um_stretch_t *stretch = um_view_stretch(view);
-    uint64_t addr, bytes;
-
-    for (uint32_t i = 0; i < launch->n_args; i++)
-        if (um_view_region(view, launch->args[i].region, &addr, &bytes))
-            return launch->args[i].region == stretch->region &&
-                   stretch->addr == addr + bytes - stretch->range_bytes;
-    return false;
-}
-
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
 {
     const deepum_t *self = state;
@@ -414,8 +400,8 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     run_t run = {.hints = hints, .device = device, .why = "the chain of its kernel"};
     uint64_t missing = 0, room = um_view_room_bytes(view, device);
 
-    if (!is_first(view))
-        return;
+    if (!um_view_stretch(view)->first_of_launch)
+        return; /* once is enough */
     for (uint32_t i = self->first_new; i < self->n_path; i++)
         if (find_exec(self, self->path[i]))
             missing += chain(find_exec(self, self->path[i]), view, &counting);

@@ -12,9 +12,8 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     uint64_t addr, bytes;
 
     (void)state;
-    if (!um_view_region(view, stretch->region, &addr, &bytes) ||
-        stretch->addr != addr + bytes - stretch->range_bytes)
-        return; /* not the first stretch: the call was made */
+    if (!um_view_region(view, stretch->region, &addr, &bytes) || !stretch->first_of_region)
+        return; /* the call was made */
     um_hints_add(hints, &(um_hint_t){.kind = UM_HINT_PREFETCH,
                                      .order = UM_ORDER_BEFORE,
                                      .addr = addr,

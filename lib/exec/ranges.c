@@ -1,0 +1,112 @@
+#include "ranges.h"
+
+#include <string.h>
+
+static uint32_t slot_of(const um_ev_launch_t *launch, uint32_t arg)
+{
+    return launch->flags & UM_LAUNCH_GRAPH
+               ? arg
+               : launch->args[arg].slot | launch->args[arg].offset_bytes / 4 << 12;
+}
+
+/* A pointer, put where it belongs. Returns how many there are now. */
+static uint32_t add(um_range_t *range, uint32_t n, uint32_t max, const um_argument_t *argument)
+{
+    uint32_t at = 0;
+
+    while (at < n && range[at].argument.region != argument->region)
+        at++;
+    while (at < n && range[at].argument.region == argument->region &&
+           range[at].argument.addr / UM_BLOCK_BYTES < argument->addr / UM_BLOCK_BYTES)
+        at++;
+    if (at < n && range[at].argument.region == argument->region &&
+        range[at].argument.addr / UM_BLOCK_BYTES == argument->addr / UM_BLOCK_BYTES) {
+        if (argument->addr < range[at].argument.addr)
+            range[at].argument = *argument;
+        return n;
+    }
+    if (n == max)
+        return n;
+    memmove(&range[at + 1], &range[at], (n - at) * sizeof(*range));
+    range[at] = (um_range_t){.argument = *argument};
+    return n + 1;
+}
+
+static void bound(const um_range_sources_t *from, const um_ev_launch_t *launch, um_range_t *range)
+{
+    const um_argument_t *argument = &range->argument;
+    uint64_t addr = 0, bytes = 0;
+
+    um_residency_region(from->residency, argument->region, &addr, &bytes);
+    range->addr = argument->addr;
+    range->end = addr + um_slices_end(from->slices, argument->region, argument->addr - addr, bytes);
+    if (range->end > argument->limit)
+        range->end = argument->limit;
+    range->known =
+        um_footprints_expect(from->footprints, launch, argument, range->end - range->addr);
+    if (range->known.launches) {
+        range->addr = argument->addr + range->known.first_bytes;
+        range->end = argument->addr + range->known.end_bytes;
+    }
+}
+
+uint32_t um_ranges_collect(const um_range_sources_t *from, const um_ev_launch_t *launch,
+                           um_range_t *out, uint32_t max)
+{
+    uint32_t n = 0;
+
+    for (uint32_t a = 0; a < launch->n_args; a++) {
+        const um_arg_t *arg = &launch->args[a];
+        uint64_t addr, bytes;
+
+        if (!um_residency_region(from->residency, arg->region, &addr, &bytes) ||
+            arg->region_offset_bytes >= bytes)
+            continue;
+        um_slices_note(from->slices, arg->region, arg->region_offset_bytes);
+        n = add(out, n, max,
+                &(um_argument_t){.region = arg->region,
+                                 .slot = slot_of(launch, a),
+                                 .addr = addr + arg->region_offset_bytes,
+                                 .limit = addr + bytes});
+    }
+    if (n)
+        um_footprints_launch(from->footprints);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + 1 < n && out[i + 1].argument.region == out[i].argument.region)
+            out[i].argument.limit = out[i + 1].argument.addr;
+        um_footprints_take(from->footprints, launch, &out[i].argument);
+        bound(from, launch, &out[i]);
+    }
+    return n;
+}
+
+uint32_t um_ranges_of_region(const um_range_t *range, uint32_t n)
+{
+    uint32_t i = 1;
+
+    while (i < n && range[i].argument.region == range[0].argument.region)
+        i++;
+    return i;
+}
+
+static void leave(um_residency_t *residency, uint32_t region, uint64_t from, uint64_t to)
+{
+    from = (from + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    to = to / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    if (from < to)
+        um_residency_leave(residency, region, from, to - from);
+}
+
+void um_ranges_leave_gaps(const um_range_t *range, uint32_t n, um_residency_t *residency)
+{
+    bool asked = false;
+
+    for (uint32_t i = 0; i < n; i++)
+        asked |= range[i].asked;
+    for (uint32_t i = 0; asked && i < n; i++) {
+        if (!range[i].asked && !range[i].settled)
+            leave(residency, range->argument.region, range[i].addr, range[i].end);
+        if (i + 1 < n)
+            leave(residency, range->argument.region, range[i].end, range[i + 1].addr);
+    }
+}

@@ -1,0 +1,89 @@
+/*
+ * footprint.h - what does a kernel touch of an argument?
+ *
+ * Learned for each kernel (name and module), parameter and shape (grid and block size): where from its
+ * pointer on it begins and ends, how much of that is touched, in which direction. What ends at a fixed place
+ * or in proportion to the grid is foreseen for other shapes, too.
+ *
+ * The evidence costs nothing: what the CPU had before a launch and has no more after it was waited for, a GPU has
+ * taken. Of what is prefetched that says nothing; so now and then a few 2 MiB blocks ("sentinels") are left
+ * out, ever fewer as long as nothing new shows. A page takes its 64 KiB along, and the driver's tree
+ * prefetcher more: what is learned is what moves, which is what it costs. What the GPU only maps looks
+ * untouched. Memory nobody has touched yet shows nothing. Records of faults, where there are some, say
+ * what lies beyond the end that was believed, and the direction.
+ *
+ * An observation that contradicts what is believed halves the belief's weight; so does what a profile
+ * said give way to what is seen.
+ *
+ * Threads: one (the bus thread). Memory is bounded; what was used longest ago is forgotten.
+ */
+#ifndef UM_FOOTPRINT_H
+#define UM_FOOTPRINT_H
+
+#include "residency.h"
+
+typedef struct um_footprints um_footprints_t;
+
+/* residency: whose page tables are asked; not owned. UM_ERR_NO_MEMORY. */
+um_status_t um_footprints_new(um_residency_t *residency, um_footprints_t **out);
+void um_footprints_free(um_footprints_t *footprints); /* NULL is fine */
+
+/* Every event, after the residency model: KERNEL, SYNC, HINT, COPY, SET, CPU_FAULT and REGION_FREE
+ * matter; LEARNED of "footprint" brings what other runs knew. */
+void um_footprints_observe(um_footprints_t *footprints, const um_event_t *event);
+
+/* All that is known, as LEARNED events of "footprint". */
+void um_footprints_learned(const um_footprints_t *footprints, um_event_fn emit, void *ctx);
+
+/* An argument of a launch; pointers into one 2 MiB block are one. */
+typedef struct um_argument {
+    uint32_t region; /* managed and alive */
+    uint32_t
+        slot; /* parameter index; of one inside a struct, offset / 4 << 12 besides; of a graph's,
+                       its number */
+    uint64_t addr;  /* its pointer */
+    uint64_t limit; /* the launch's next pointer into the region, or the region's end */
+} um_argument_t;
+
+/* A launch begins; then each of its managed arguments, before the questions about them. */
+void um_footprints_launch(um_footprints_t *footprints);
+void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                        const um_argument_t *argument);
+
+/* What the launch is expected to touch of it; launches == 0 = nothing is known. end_bytes is cut at the
+ * argument's limit; where it is only known how far the kernel goes at least, it is no less than
+ * guess_bytes. */
+um_footprint_t um_footprints_expect(const um_footprints_t *footprints, const um_ev_launch_t *launch,
+                                    const um_argument_t *argument, uint64_t guess_bytes);
+
+/* ---- watching a launch: once for each argument that is decided about ---- */
+
+typedef struct um_watch um_watch_t;
+
+/* It is taken to touch [first, end) of the argument. NULL = there is nothing to find out this time. */
+um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                                const um_argument_t *argument, uint64_t first, uint64_t end);
+/* Which blocks of [addr, addr+bytes) are to be left out: bit i = the i-th block that it meets. Only
+ * what the CPU has; for each the page tables are looked at once. At most 64 blocks. */
+uint64_t um_footprints_sentinels(um_footprints_t *footprints, um_watch_t *watch, uint64_t addr,
+                                 uint64_t bytes);
+typedef enum um_watch_end {
+    UM_WATCH_QUIET,  /* nothing needed to be moved */
+    UM_WATCH_HINTED, /* it was prefetched, but for the sentinels */
+    UM_WATCH_LEFT    /* it was left to faults */
+} um_watch_end_t;
+/* It has been decided about. NULL is fine. */
+void um_footprints_decided(um_footprints_t *footprints, um_watch_t *watch, um_watch_end_t how);
+/* These bytes are moved by a hint: whoever watches them learns nothing there. */
+void um_footprints_moved(um_footprints_t *footprints, uint64_t addr, uint64_t bytes);
+
+/* Figures since the start. */
+typedef struct um_footprint_stats {
+    uint64_t known;        /* kernels' parameters, each with its shapes */
+    uint64_t observations; /* launches that showed something */
+    uint64_t contrary;     /* of them, that contradicted what was believed */
+    uint64_t sentinels;    /* blocks left out */
+} um_footprint_stats_t;
+void um_footprints_stats(const um_footprints_t *footprints, um_footprint_stats_t *out);
+
+#endif

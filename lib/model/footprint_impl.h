@@ -1,0 +1,139 @@
+/*
+ * footprint_impl.h - what the parts of the footprint model share; nobody else includes it.
+ *
+ *   footprint.c        what is believed, and its way into and out of a profile
+ *   footprint_watch.c  the evidence: launches that are watched through the page tables
+ */
+#ifndef UM_FOOTPRINT_IMPL_H
+#define UM_FOOTPRINT_IMPL_H
+
+#include "footprint.h"
+
+#define UM_SHAPES    8u /* of a kernel's parameter; the latest used */
+#define UM_RECORDS   2048u
+#define UM_WATCHES   64u
+#define UM_PROBES    40u
+#define UM_FAR       UINT64_MAX /* an end that nothing was seen beyond */
+#define UM_WIDEST    64u        /* launches between two that are watched, at most */
+#define UM_SURE_MOST 8u
+
+/* An end is known to lie in [lo, hi]. */
+typedef struct um_span {
+    uint64_t lo, hi;   /* hi = UM_FAR: nothing untouched was seen beyond lo */
+    uint32_t sure;     /* observations that agree, halved by each that does not; 0 = no span yet */
+    uint32_t short_of; /* in a row, that ended before lo */
+} um_span_t;
+
+typedef struct um_shape {
+    uint64_t shape;
+    um_span_t end;
+    uint64_t first;           /* bytes: not touched before */
+    uint32_t seen;            /* observations */
+    uint32_t density;         /* percent of what lies before the end */
+    uint32_t interval, since; /* launches between two that are watched */
+    uint32_t age;             /* runs since it was seen to hold */
+    bool prior;               /* another run's word, not seen to hold yet */
+    bool backwards;
+    uint64_t used;
+} um_shape_t;
+
+typedef struct um_record {
+    uint64_t kernel; /* hash of name and module, 0 = free */
+    uint32_t slot;
+    uint64_t module_hash;
+    char *name;       /* NULL: of a graph; not told */
+    um_span_t linear; /* of the end in bytes for 256 blocks of the grid */
+    um_span_t fixed;
+    uint64_t shape_seen; /* the last one; others make linear and fixed worth something */
+    uint32_t n_shapes_seen;
+    uint32_t density;
+    uint64_t used;
+    um_shape_t shape[UM_SHAPES]; /* shape == 0 = free */
+} um_record_t;
+
+/* What one watched launch showed of an argument; offsets from its pointer. */
+typedef struct um_seen {
+    uint64_t first; /* nothing was touched before, UM_FAR = nothing at all was */
+    uint64_t last;  /* end of what was touched, 0 = nothing */
+    uint64_t clear; /* first offset beyond that was seen to be untouched, UM_FAR = none was */
+    uint64_t chunk[UM_PROBES];                 /* offsets of the blocks with evidence */
+    uint8_t touched[UM_PROBES], of[UM_PROBES]; /* their 64 KiB pieces */
+    uint32_t n;
+} um_seen_t;
+
+typedef struct um_probe {
+    uint64_t addr;   /* of a block */
+    uint32_t before; /* bit i = the CPU had all of its i-th 64 KiB; 0 = void */
+    bool placed;
+} um_probe_t;
+
+struct um_watch {
+    uint64_t kernel; /* 0 = free */
+    uint64_t shape, grid_blocks;
+    um_argument_t argument;
+    uint64_t first, end; /* offsets: what the launch is taken to touch */
+    uint64_t foreign;    /* address from which on another launch may have been it */
+    uint64_t seq, stream;
+    uint32_t context;
+    uint32_t n_sentinels, n; /* probes; the sentinels first */
+    um_probe_t probe[UM_PROBES];
+};
+
+typedef struct um_kernel_name {
+    uint64_t hash, module_hash; /* hash 0 = not seen */
+    char *name;
+} um_kernel_name_t;
+
+/* When a region was last taken by launches, and on which stream. */
+typedef struct um_taken {
+    uint32_t region, context;
+    uint64_t seq, stream;
+    bool mixed; /* on several */
+    bool alone; /* no launch before that one was under way */
+} um_taken_t;
+
+#define UM_TAKEN  1024u /* regions by id modulo this */
+#define UM_WAITED 64u
+
+typedef struct um_waited {
+    uint32_t context;
+    uint64_t stream;
+    uint64_t seq; /* launches up to this one are over */
+} um_waited_t;
+
+struct um_footprints {
+    um_residency_t *residency;
+    um_kernel_name_t *kernel; /* by id */
+    uint32_t n_kernels;
+    um_record_t *record; /* UM_RECORDS */
+    uint64_t seq;        /* launches */
+    uint64_t turn;       /* moves the sentinels on */
+    uint64_t clock;      /* of uses */
+    uint32_t n_pending;
+    um_watch_t watch[UM_WATCHES];
+    um_taken_t taken[UM_TAKEN];
+    um_waited_t waited[UM_WAITED]; /* by stream */
+    um_waited_t all[8];            /* for all of a context */
+    um_footprint_stats_t stats;
+};
+
+/* ---- footprint.c ---- */
+
+uint64_t um_footprint_shape(const um_ev_launch_t *launch, uint64_t *grid_blocks);
+/* Of the launch's kernel; 0 = it has none. */
+uint64_t um_footprint_kernel(const um_footprints_t *footprints, const um_ev_launch_t *launch);
+/* The shape's entry, made where there is none; `launch` is one that is known. */
+um_shape_t *um_footprint_entry(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                               uint64_t kernel, uint32_t slot, uint64_t shape);
+um_record_t *um_footprint_find(const um_footprints_t *footprints, uint64_t kernel, uint32_t slot);
+um_shape_t *um_footprint_find_shape(um_record_t *record, uint64_t shape);
+/* Takes in what a launch showed; `kernel` is one that was launched. */
+void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch,
+                        const um_seen_t *seen);
+
+/* ---- footprint_watch.c ---- */
+
+void um_footprint_on_wait(um_footprints_t *footprints, const um_ev_sync_t *sync, uint64_t time_ns);
+void um_footprint_on_free(um_footprints_t *footprints, uint32_t region);
+
+#endif
