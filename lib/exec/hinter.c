@@ -194,7 +194,7 @@ static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_e
 static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n, int32_t device)
 {
     /* Kept from proposing for the sake of comparison: it shows what it touches, too. */
-    bool withheld = ~hinter->allowed & ((1u << hinter->n_advisors) - 1);
+    bool withheld = ~hinter->allowed & (uint32_t)(((uint64_t)1 << hinter->n_advisors) - 1);
     uint32_t admitted = 0;
 
     um_ranges_leave_gaps(range, n, hinter->residency);
