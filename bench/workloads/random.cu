@@ -60,7 +60,7 @@ __global__ void gather(work_part p, uint32_t salt)
 }
 
 struct launch {
-    kind kind;
+    enum kind kind;
     size_t from, to, stride, parts, part, every;
     bool moves; /* on to the next part, each time */
     unsigned stream;
