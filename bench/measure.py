@@ -34,14 +34,14 @@ BEST_HAND = "best hand"
 MIGRATION_BOUND = 1.5  # plain over the best hand: from here on, moving is what the program waits for
 HOPELESS = 1.25        # a hand variant this much over the best after a round is not run again
 HINTS = ("plain", "hand", "umrt", "init")
-# Of examples/: name, arguments, variants, {phase: (variants, what is asked of them, how much)}. "speedup" is
+# Of examples/: name, arguments, variants, {phase: (figure, {variant: what is asked of it})}. "speedup" is
 # plain's median over the variant's; "us_a_launch" what the variant adds to each launch.
 PHASES = [
-    ("first_touch", ["--mib", "1024", "--steps", "5"], HINTS, {"gpu": (["umrt"], "speedup", 5.0)}),
+    ("first_touch", ["--mib", "1024", "--steps", "5"], HINTS, {"gpu": ("speedup", {"umrt": 5.0})}),
     ("alternate", ["--mib", "1024", "--steps", "5"], (*HINTS, "record"),
-     {"gpu": (["umrt"], "speedup", 3.5), "cpu-read": None}),
+     {"gpu": ("speedup", {"umrt": 3.5}), "cpu-read": None}),
     ("resident", ["--mib", "1024", "--steps", "10000"], ("plain", "umrt", "init"),
-     {"loop": (["umrt"], "speedup", 1 / 1.02)}),
+     {"loop": ("speedup", {"umrt": 1 / 1.02})}),
     ("stencil", ["--mib", "256", "--steps", "20"], HINTS, {"gpu": None}),
     ("churn", ["--mib", "64", "--steps", "20"], HINTS, {"step": None}),
     ("table", ["--mib", "256", "--steps", "8"], HINTS, {"gpu": None}),
@@ -50,8 +50,8 @@ PHASES = [
     # no managed memory: kernels of 50 us; empty ones in a loop, whose pace CPU and GPU share; and the
     # launch call alone
     ("launches", ["--steps", "200000"], ("plain", "record", "umrt"),
-     {"work": (["record", "umrt"], "speedup", 1 / 1.01), "loop": (["record", "umrt"], "us_a_launch", 0.5),
-      "call": (["record", "umrt"], "us_a_launch", 0.3)}),
+     {"work": ("speedup", {"record": 1 / 1.01, "umrt": 1 / 1.01}),
+      "loop": ("us_a_launch", {"record": 0.5, "umrt": 0.3}), "call": ("us_a_launch", {"record": 0.5, "umrt": 0.3})}),
 ]
 LAUNCHES_A_SAMPLE = {"loop": 20000, "call": 500}  # of `launches`
 
@@ -340,10 +340,11 @@ class Phases(Pass):
         rows = []
         for j, phase, variant, _, value in self.figures():
             asked = self.asked[j.name][phase]
-            if asked and variant in asked[0]:
-                most, got = asked[1] == "us_a_launch", value[asked[1]]
-                rows.append(demand(f"{j.name} {phase}, {variant}: {asked[1]}", f"{'<=' if most else '>='} {asked[2]:.3f}",
-                                   got, got <= asked[2] if most else got >= asked[2]))
+            if asked and variant in asked[1]:
+                figure, limit = asked[0], asked[1][variant]
+                got, most = value[figure], figure == "us_a_launch"
+                rows.append(demand(f"{j.name} {phase}, {variant}: {figure}", f"{'<=' if most else '>='} {limit:.3f}",
+                                   got, got <= limit if most else got >= limit))
         return rows
 
     def table(self):

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     cudaGraphExec_t replay;
 
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
     for (uint32_t k = 0; k < KERNELS; k++) {
         uint32_t *to = k + 1 == KERNELS ? out.gpu : between[k % 2].gpu;
         step<<<blocks_for(n), 256, 0, stream>>>(from, to, n, 2 * k + 3);

@@ -73,7 +73,7 @@ says() {
     grep -q -- "$pattern" "$scratch"/out/*-fake-card.md || { echo "no line: $*"; cat "$scratch"/out/*.md; }
 }
 
-plan 22
+plan 24
 #       name  plain hand hand2 copies umrt profile
 program fast  800   400  200   100    220  200
 program even  100   90   95    80     95   90
@@ -110,6 +110,19 @@ ok "each slow one is named" says 'umrt over plain, long run, the worst' '1.030 |
 program random 100  0   0      0      101  101
 ok "random programs: the median counts" measure 0 random --seeds 1-3 --rounds 1
 ok "exceptions are listed" says 'median of 3 seeds' '| 1.010 | met | over it: seed 2 10.100'
+
+mkdir -p "$scratch/examples"
+cat >"$scratch/examples/launches" <<'END'
+#!/bin/sh
+while [ "$1" != --times ]; do shift; done
+ms=1000
+[ "$FAKE_UMRT" != umrt ] || ms=1004 # 0.2 us more for each of 20,000, 8 for each of 500
+printf 'work %s\nloop %s\ncall %s\n' "$ms" "$ms" "$ms" >>"$2"
+END
+chmod +x "$scratch/examples/launches"
+sed -i 's/^"run --profile/"record -o") shift 4; "$@" ;;\n&/' "$scratch/umrt"
+ok "what a launch costs" measure 1 phases --rounds 1 --only launches
+ok "by kind of launch" says 'launches loop, umrt: us_a_launch' '| 0.200 | met'
 
 PROFILE_OPTION=
 ok "a umrt without profiles" measure 0 ratios --rounds 1 --only fast
