@@ -316,6 +316,7 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
         .device = um_live_device(info->contextUid),
         .flags = UM_LAUNCH_GRAPH | graph.flags | (captured ? UM_LAUNCH_CAPTURED : 0),
         .graph = exec,
+        .call_site = runtime->settings.launch_sites ? um_callsite_here() : 0,
         .n_args = graph.n_args,
         .args = graph.args,
     };

@@ -312,6 +312,7 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
         .block = {launch->block[0], launch->block[1], launch->block[2]},
         .shared_bytes = launch->shared_bytes,
         .flags = launch->flags,
+        .call_site = um_live.runtime->settings.launch_sites ? um_callsite_here() : 0,
         .n_args = n,
         .args = args,
     };

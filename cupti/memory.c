@@ -180,7 +180,9 @@ void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call)
         region.device = um_live_device(info->contextUid);
         break;
     }
-    if (region.family == UM_FAMILY_MANAGED && !(region.flags & UM_REGION_STATIC))
+    /* Nobody calls for a variable; from a pool an allocation takes no longer than its stack. */
+    if (!(region.flags & UM_REGION_STATIC) &&
+        (um_live.record ? region.family != UM_FAMILY_POOL : region.family == UM_FAMILY_MANAGED))
         region.call_site = um_callsite_here();
     um_memory_add(&region, um_call_stream(info, call));
 }

@@ -1,6 +1,7 @@
 #include "records.h"
 
 #include "decode.h"
+#include "loaded.h"
 #include "model/residency.h"
 
 #include <pthread.h>
@@ -203,6 +204,8 @@ static void um_decode_full(void)
 
         memmove(um_full, um_full + 1, --um_n_full * sizeof(*um_full));
         pthread_mutex_unlock(&um_buffers_lock);
+        if (um_live.record)
+            um_loaded_refresh(); /* the PCs of CPU faults are in what is loaded now */
         while (um_live.cupti->activity_next(full.bytes, full.valid, &record) == CUPTI_SUCCESS)
             um_record(record, full.valid - (size_t)((uint8_t *)record - full.bytes));
         pthread_mutex_lock(&um_buffers_lock);

@@ -17,8 +17,8 @@ libumrt_la_LDFLAGS = -shared -version-info 0:0:0 -Wl,-z,nodelete $(UM_HIDE_LDFLA
 # What only the umrt command needs: importers (SQLite) and report (jansson).
 noinst_LTLIBRARIES += libumtool.la
 libumtool_la_SOURCES =
-libumtool_la_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(JANSSON_CFLAGS)
-libumtool_la_LIBADD = $(SQLITE_LIBS) $(JANSSON_LIBS)
+libumtool_la_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS) $(JANSSON_CFLAGS) $(DW_CFLAGS)
+libumtool_la_LIBADD = $(SQLITE_LIBS) $(JANSSON_LIBS) $(DW_LIBS)
 
 include lib/core/local.mk
 include lib/model/local.mk

@@ -26,4 +26,5 @@ include tests/sim_input.mk
 include tests/sim_replay.mk
 include tests/sim_backtest.mk
 include tests/softgpu.mk
+include tests/places.mk
 include tests/build.mk

@@ -28,6 +28,7 @@ static const char help[] =
     "  -n, --top N        at most N findings and rows a table (default 20)\n"
     "  -w, --width N      columns of text, 60 to 400 (default: the terminal's, else 100)\n"
     "      --color WHEN   always, never or auto (default: auto, on a terminal)\n"
+    "      --debug-dir DIRS  where debug information apart from files is (default: /usr/lib/debug)\n"
     "      --ascii        no block characters in the map (default: as the locale of a terminal "
     "says)\n"
     "      --utf8         block characters in the map\n"
@@ -200,7 +201,7 @@ static int write_csv(char **paths, int n, const um_request_t *request)
 
 int um_cmd_report(int argc, char **argv)
 {
-    enum { OPT_COLOR = 256, OPT_ASCII, OPT_UTF8, OPT_SARIF, OPT_CSV };
+    enum { OPT_COLOR = 256, OPT_ASCII, OPT_UTF8, OPT_SARIF, OPT_CSV, OPT_DEBUG_DIR };
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
         {"top", required_argument, NULL, 'n'},
@@ -211,6 +212,7 @@ int um_cmd_report(int argc, char **argv)
         {"sarif", no_argument, NULL, OPT_SARIF},
         {"csv", required_argument, NULL, OPT_CSV},
         {"output", required_argument, NULL, 'o'},
+        {"debug-dir", required_argument, NULL, OPT_DEBUG_DIR},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -250,6 +252,9 @@ int um_cmd_report(int argc, char **argv)
             if (!parse_color(optarg, &report->color))
                 return um_say_usage("report", "--color takes always, never or auto, not '%s'",
                                     optarg);
+            break;
+        case OPT_DEBUG_DIR:
+            report->debug_dirs = optarg;
             break;
         case OPT_ASCII:
             report->utf8 = false;

@@ -35,7 +35,8 @@ typedef struct um_settings {
     uint64_t guard_per_mille;          /* of the time, for withheld baselines; see exec/guard.h */
     uint64_t flush_us;                 /* CUPTI drain period; H200: 1000 */
     uint64_t page_tables;              /* read CPU residency from the page tables */
-    uint64_t call_sites;               /* capture the stack at managed allocations */
+    uint64_t call_sites;               /* capture the stack at allocations and hints */
+    uint64_t launch_sites;             /* and at launches */
     uint64_t kernel_times;             /* record KERNEL_EXEC once managed memory exists */
     uint64_t unified_memory;           /* record faults and migrations */
     uint64_t deep;                     /* record: push to the host before each launch */

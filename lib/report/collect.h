@@ -9,6 +9,7 @@
 #include "emitter.h"
 #include "heatmap.h"
 #include "kernels_stat.h"
+#include "places.h"
 #include "regions_stat.h"
 #include "report.h"
 #include "timeline.h"
@@ -65,10 +66,8 @@ struct um_report {
     um_moves_t big_moves[2]; /* host<->device records of 64 KiB and more: the link's own rate */
     uint64_t counts[UM_EV_TYPE_COUNT];
     uint64_t hints[UM_HINT_RESULT_COUNT];
-    bool hinted;    /* somebody prefetched or advised: what did not fault may have been helped */
-    um_map_t sites; /* call site -> index in site_text */
-    char **site_text;
-    size_t n_sites, sites_size;
+    bool hinted; /* somebody prefetched or advised: what did not fault may have been helped */
+    um_places_t *places;
     um_regions_stat_t regions;
     um_kernels_stat_t kernels;
     um_copies_stat_t copies;
@@ -91,11 +90,15 @@ um_value_t um_report_records(const um_report_t *report, um_event_type_t type, ui
 /* What a move of this much in one piece could run at. */
 um_rate_t um_report_rate(const um_report_t *report, um_direction_t direction);
 uint64_t um_rate_ns(const um_rate_t *rate, uint64_t bytes); /* 0 without a rate */
-/* The innermost frame of a call site that is not CUDA's or ours, NULL when it is not known. */
+/* The frames of a call site as they were recorded, NULL when it is not known. */
 const char *um_report_site(const um_report_t *report, uint64_t call_site);
-/* Where sites begin with the same frames (an allocation function of the program's, or CUDA's own in a
- * static library): the first frame in which this one differs from those. NULL: the innermost does. */
-const char *um_report_site_from(const um_report_t *report, uint64_t call_site);
+/* The same for people: "make_grid (src/grid.c:12)", the user's innermost frame; NULL likewise. Where many
+ * sites go through that function (the program's own allocator), its caller too; else NULL. More, such
+ * as file and line by themselves: um_places_site(report->places, ...). */
+const char *um_report_place(const um_report_t *report, uint64_t call_site);
+const char *um_report_place_from(const um_report_t *report, uint64_t call_site);
+/* The place of a CPU fault's PC, NULL when it is not known. */
+const char *um_report_pc(const um_report_t *report, uint64_t pc);
 void um_report_end_trace(um_report_t *report);
 
 #endif

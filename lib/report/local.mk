@@ -6,9 +6,10 @@ libumtool_la_SOURCES += \
 	%D%/groups.c %D%/live.c %D%/fold.c %D%/shared_pages.c %D%/kernels_stat.h %D%/kernels_stat.c \
 	%D%/copies_stat.h %D%/copies_stat.c %D%/timeline.h %D%/timeline.c \
 	%D%/heatmap.h %D%/heatmap.c \
+	%D%/places.h %D%/places.c %D%/places_rules.h %D%/places_rules.c %D%/dwarf.h %D%/dwarf.c \
 	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \
 	%D%/emitter.h %D%/emitter.c %D%/text.c \
-	%D%/sections.h %D%/output.c %D%/tables.c \
+	%D%/sections.h %D%/output.c %D%/tables.c %D%/places_section.c \
 	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c \
 	%D%/diff.h %D%/diff_parts.h %D%/diff.c %D%/diff_gate.c %D%/diff_write.c \
 	%D%/rank_test.h %D%/rank_test.c \

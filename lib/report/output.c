@@ -465,6 +465,7 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
     if (!r->n_traces)
         return UM_ERR_STATE;
     um_report_end_trace(r);
+    um_places_debug_dirs(r->places, options->debug_dirs);
     status = um_findings_detect(r, &findings);
     if (!status)
         status = um_emitter_open(options, out, &e);
@@ -476,6 +477,7 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
         um_section_totals(e, r);
         um_section_findings(e, r, &findings);
         um_section_regions(e, r);
+        um_section_places(e, r);
         um_section_kernels(e, r);
         um_section_copies(e, r);
         um_section_timeline(e, r);

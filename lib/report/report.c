@@ -4,7 +4,6 @@
 #include <string.h>
 
 #define BIG_MOVE_BYTES UM_BIG_PAGE_BYTES
-#define SITES_MAX      65536u
 #define TRACES_MAX     65536u
 
 um_status_t um_report_new(um_report_t **out)
@@ -20,6 +19,8 @@ um_status_t um_report_new(um_report_t **out)
     status = um_regions_stat_init(&r->regions);
     if (!status)
         status = um_kernels_stat_init(&r->kernels, &r->regions);
+    if (!status)
+        status = um_places_new(&r->places);
     if (status) {
         um_report_free(r);
         return status;
@@ -53,11 +54,8 @@ void um_report_free(um_report_t *r)
         for (size_t k = 0; k < sizeof(text) / sizeof(text[0]); k++)
             free(text[k]);
     }
-    for (size_t i = 0; i < r->n_sites; i++)
-        free(r->site_text[i]);
-    free(r->site_text);
     free(r->traces);
-    um_map_free(&r->sites);
+    um_places_free(r->places);
     um_regions_stat_free(&r->regions);
     um_kernels_stat_free(&r->kernels);
     um_copies_stat_free(&r->copies);
@@ -214,6 +212,7 @@ um_status_t um_report_begin(um_report_t *r, const char *path, const um_ev_fact_t
     }
     memset(&r->traces[r->n_traces++], 0, sizeof(*r->traces));
     set_text(r, &r->traces[r->n_traces - 1].path, path);
+    um_places_begin(r->places);
     r->open = true;
     r->now_ns = 0;
     for (size_t i = 0; i < n_facts; i++)
@@ -232,27 +231,6 @@ um_status_t um_report_note(um_report_t *r, const char *line)
 }
 
 /* ---- events ----------------------------------------------------------------------------------- */
-
-static void on_site(um_report_t *r, const um_ev_call_site_t *site)
-{
-    if (um_map_find(&r->sites, site->call_site) != UM_MAP_NONE || r->n_sites == SITES_MAX)
-        return;
-    if (r->n_sites == r->sites_size) {
-        size_t size = r->sites_size ? r->sites_size * 2 : 16;
-        char **array = realloc(r->site_text, size * sizeof(char *));
-
-        if (!array) {
-            r->status = UM_ERR_NO_MEMORY;
-            return;
-        }
-        r->site_text = array;
-        r->sites_size = size;
-    }
-    r->site_text[r->n_sites] = NULL;
-    set_text(r, &r->site_text[r->n_sites], site->frames);
-    if (r->site_text[r->n_sites] && !um_map_put(&r->sites, site->call_site, (uint32_t)r->n_sites))
-        r->n_sites++;
-}
 
 static void move_add(um_moves_t *to, const um_ev_migrate_t *migrate)
 {
@@ -396,8 +374,8 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
         on_loss(r, trace, &event->u.loss);
         return r->status;
     case UM_EV_CALL_SITE:
-        on_site(r, &event->u.call_site);
-        return r->status;
+    case UM_EV_MODULE:
+        return um_places_event(r->places, event);
     case UM_EV_MIGRATE:
         on_migrate(r, trace, &event->u.migrate);
         break;
@@ -409,6 +387,8 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
     default:
         break;
     }
+    if (event->type == UM_EV_CPU_FAULT && (status = um_places_event(r->places, event)) != UM_OK)
+        return status;
     /* Attribution first: what it decides now ended before this event. */
     status = um_attribution_event(r->attribution, event);
     running = um_attribution_running(r->attribution, event->time_ns);
@@ -463,36 +443,32 @@ uint64_t um_report_total(const um_report_t *r, um_event_type_t type)
 
 const char *um_report_site(const um_report_t *r, uint64_t call_site)
 {
-    uint32_t i = call_site ? um_map_find(&r->sites, call_site) : UM_MAP_NONE;
-
-    return i == UM_MAP_NONE ? NULL : r->site_text[i];
+    return um_places_frames(r->places, call_site);
 }
 
-#define SITES_COMPARED 1024u /* with each other */
-
-/* Bytes of the frames that both begin with, separators included. */
-static size_t common_frames(const char *a, const char *b)
+const char *um_report_place(const um_report_t *r, uint64_t call_site)
 {
-    size_t common = 0;
+    um_call_place_t place;
 
-    for (size_t i = 0; a[i] && a[i] == b[i]; i++) {
-        if (a[i] == ';')
-            common = i + 1;
-    }
-    return common;
+    return um_places_site(r->places, call_site, &place) ? NULL : place.text;
 }
 
-const char *um_report_site_from(const um_report_t *r, uint64_t call_site)
+const char *um_report_place_from(const um_report_t *r, uint64_t call_site)
 {
-    const char *site = um_report_site(r, call_site);
-    size_t common = 0;
+    um_call_place_t place;
 
-    for (size_t i = 0; site && r->n_sites <= SITES_COMPARED && i < r->n_sites; i++) {
-        size_t n = r->site_text[i] != site ? common_frames(site, r->site_text[i]) : 0;
+    return um_places_site(r->places, call_site, &place) || !*place.from ? NULL : place.from;
+}
 
-        common = n > common ? n : common;
-    }
-    return common ? site + common : NULL;
+const char *um_report_pc(const um_report_t *r, uint64_t pc)
+{
+    um_call_place_t place;
+    um_spot_t spot;
+
+    /* An importer's CALL_SITE may have the PC for its id: what the foreign tool knew of it. */
+    if (!um_places_pc(r->places, pc, &spot))
+        return spot.text;
+    return um_places_site(r->places, pc, &place) ? NULL : place.text;
 }
 
 /* Measured by hand on one card each: H200 over PCIe 5, one thread of 32 MiB prefetches to the GPU,

@@ -21,7 +21,8 @@ typedef struct um_report_options {
     uint32_t top;   /* rows a table, 1..1000000 */
     uint32_t width; /* columns of the terminal, 60..400 */
     bool color;
-    bool utf8; /* block characters in the heat map; else ASCII */
+    const char *debug_dirs; /* um_places_debug_dirs; NULL = the usual one */
+    bool utf8;              /* block characters in the heat map; else ASCII */
 } um_report_options_t;
 
 um_status_t um_report_new(um_report_t **out);

@@ -77,8 +77,11 @@ static const char *first_touch(const um_group_t *group)
 /* For a table that has the size in a column of its own: label or number, then where it was made. */
 static void short_name(const um_report_t *r, const um_group_t *group, char *out, size_t bytes)
 {
-    const char *from = um_report_site_from(r, group->call_site);
-    const char *site = from ? from : um_report_site(r, group->call_site);
+    um_call_place_t place;
+    const char *site = NULL;
+
+    if (!um_places_site(r->places, group->call_site, &place))
+        site = *place.from ? place.from : place.brief;
 
     if (group->label || !group->first_region) {
         um_group_name(group, out, bytes);
@@ -87,7 +90,7 @@ static void short_name(const um_report_t *r, const um_group_t *group, char *out,
     snprintf(out, bytes, "%s%u%s", site ? "" : "region ", group->first_region,
              group->regions > 1 ? ".." : "");
     if (site)
-        um_finding_say(out, bytes, " %.*s", (int)strcspn(site, ";"), site);
+        um_finding_say(out, bytes, " %s", site);
 }
 
 static bool worth_a_row(const um_group_t *group)
@@ -108,6 +111,7 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
         {"regions", "n", false, false, "1"},
         {"traces", NULL, false, false, NULL},
         {"call_site", NULL, true, false, NULL},
+        {"place", NULL, true, false, NULL},
         {"first_touch", "first", true, true, NULL},
         {"gpu_faults", "GPU faults", false, true, NULL},
         {"gpu_fault_groups", NULL, false, false, NULL},
@@ -153,6 +157,7 @@ void um_section_regions(um_emitter_t *e, const um_report_t *r)
                                       um_count(g->regions),
                                       um_count(g->traces),
                                       um_text(um_report_site(r, g->call_site)),
+                                      um_text(um_report_place(r, g->call_site)),
                                       um_text(first_touch(g)),
                                       um_report_records(r, UM_EV_GPU_FAULT, g->sums.gpu_faults),
                                       um_report_records(r, UM_EV_GPU_FAULT, g->sums.gpu_groups),

@@ -74,6 +74,14 @@ static um_event_t any(uint64_t time_ns)
     case UM_EV_CALL_SITE:
         e.u.call_site = (um_ev_call_site_t){small, word};
         break;
+    case UM_EV_MODULE:
+        e.u.module = (um_ev_module_t){.addr = roll() % 2 ? 0 : address(),
+                                      .bytes = length(),
+                                      .load_bias = address(),
+                                      .name = word,
+                                      .path = word,
+                                      .build_id = word};
+        break;
     case UM_EV_REGION_ALLOC:
         e.u.region_alloc = (um_ev_region_alloc_t){.region = id,
                                                   .family = (uint32_t)(roll() % 12),

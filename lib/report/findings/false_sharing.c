@@ -93,7 +93,7 @@ static um_status_t tell(const um_report_t *r, const um_finding_kind_t *kind, con
     if (of->pages > 1)
         um_say_in(f.where, "; and %s more like it", um_h(um_count(of->pages - 1)));
     if (page->pc)
-        um_say_in(f.where, "; CPU at pc %s", um_h(um_addr(page->pc)));
+        um_finding_pc(f.where, sizeof(f.where), r, page->pc);
     um_say_in(f.seen, "%s CPU page fault%s took %s of %s other region%s to the CPU as well",
               um_h(um_count(of->faults)), of->faults == 1 ? "" : "s", um_h(um_bytes(of->dragged)),
               um_h(um_count(victims)), victims == 1 ? "" : "s");

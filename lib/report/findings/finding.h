@@ -86,6 +86,8 @@ void um_finding_place(um_finding_t *finding, const um_report_t *report, uint32_t
 void um_finding_kernel(const um_kernel_stat_t *kernel, char *out, size_t bytes);
 /* Group's name with call site where there is one. */
 void um_finding_region(const um_report_t *report, uint32_t group, char *out, size_t bytes);
+/* "; CPU at fill (grid.c:12)", appended. */
+void um_finding_pc(char *field, size_t bytes, const um_report_t *report, uint64_t pc);
 /* win_ns = spent less `bytes` at the direction's rate, and the sentence for it. */
 void um_finding_win(um_finding_t *finding, const um_report_t *report, const char *what,
                     uint64_t spent_ns, um_direction_t direction, uint64_t bytes);

@@ -34,7 +34,7 @@ UM_DETECTOR(um_detect_host_read_tail)
     if (f.n_places + f.places_left > 4)
         um_say_in(f.where, " and %s more", um_h(um_count(f.n_places + f.places_left - 4)));
     if (pc)
-        um_say_in(f.where, "; CPU at pc %s", um_h(um_addr(pc)));
+        um_finding_pc(f.where, sizeof(f.where), report, pc);
     um_say_in(f.seen,
               "%s came back to the CPU by %s page fault%s in %s cop%s, and no GPU wanted it again; "
               "the CPU waited %s",

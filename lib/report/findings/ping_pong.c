@@ -78,7 +78,7 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
     if (*kernel)
         um_say_in(f->where, "; kernel %s", kernel);
     if (set->pc)
-        um_say_in(f->where, "; CPU at pc %s", um_h(um_addr(set->pc)));
+        um_finding_pc(f->where, sizeof(f->where), r, set->pc);
 
     um_say_in(f->seen,
               "%s page%s of 64 KiB went to the GPU and came back again, %s changes of "

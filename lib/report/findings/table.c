@@ -119,14 +119,24 @@ void um_finding_kernel(const um_kernel_stat_t *kernel, char *out, size_t bytes)
 void um_finding_region(const um_report_t *report, uint32_t group, char *out, size_t bytes)
 {
     const um_group_t *of = &report->regions.groups[group];
-    const char *site = um_report_site(report, of->call_site);
-    const char *from = um_report_site_from(report, of->call_site);
+    const char *place = um_report_place(report, of->call_site);
+    const char *from = um_report_place_from(report, of->call_site);
 
     um_group_name(of, out, bytes);
-    if (site)
-        um_finding_say(out, bytes, " allocated at %.*s", (int)strcspn(site, ";"), site);
+    if (place)
+        um_finding_say(out, bytes, " allocated at %s", place);
     if (from)
-        um_finding_say(out, bytes, " from %.*s", (int)strcspn(from, ";"), from);
+        um_finding_say(out, bytes, " from %s", from);
+}
+
+void um_finding_pc(char *field, size_t bytes, const um_report_t *report, uint64_t pc)
+{
+    const char *place = um_report_pc(report, pc);
+
+    if (place)
+        um_finding_say(field, bytes, "; CPU at %s", place);
+    else
+        um_finding_say(field, bytes, "; CPU at pc %s", um_h(um_addr(pc)));
 }
 
 um_human_t um_human(um_value_t value)

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# A report says where: allocations, hints, launches and CPU faults as function, file and line, for every
+# way to build a program; and never a line that is not certain.
+# shellcheck source=tests/softgpu/soft.sh
+. "$UM_SRCDIR/tests/softgpu/soft.sh"
+
+from=$UM_SRCDIR/tests/softgpu/places
+cp "$from"/* .
+links=("$soft/lib64/libcuda.so.1" "-Wl,-rpath,$soft/lib64")
+
+# build OUTPUT OPTION...
+build() { "${CC:-cc}" -g -O1 -w -fno-omit-frame-pointer -o "$@" "${links[@]}"; }
+# line FILE MARK: the number of the line that ends with the mark.
+line() { grep -n "[/!]\*\?\*\? *$2 *\(\*/\)\?$" "$1" | cut -d: -f1; }
+
+# recorded PROGRAM OPTION...: into PROGRAM.umt, PROGRAM.json and PROGRAM.txt.
+recorded() {
+    local program=$1
+    shift
+    gives 0 "$umrt" record -q -o "$program.umt" "$@" -- "./$program" && reported "$program"
+}
+reported() {
+    gives 0 "$umrt" report --json -n 1000 --debug-dir "$tmp/debug" "$1.umt" && cp "$out" "$1.json" &&
+        gives 0 "$umrt" report --debug-dir "$tmp/debug" "$1.umt" && cp "$out" "$1.txt"
+}
+# places PROGRAM TABLE: what the report names there, one a line.
+places() {
+    python3 -c 'import json, sys
+for row in json.load(open(sys.argv[1]))[sys.argv[2]]:
+    print(row["place"], "|", row.get("from") or "", "|", row.get("note") or row.get("why_no_line") or "")' \
+        "$1.json" "$2"
+}
+# names PROGRAM TABLE TEXT: a row's place is TEXT.
+names() {
+    places "$1" "$2" | grep -qF -- "$3 |" || { echo "no place '$3' in $2:"; places "$1" "$2"; return 1; }
+}
+never() { # PROGRAM TEXT: nowhere in the report
+    ! grep -hF -- "$2" "$1.txt" "$1.json"
+}
+name_all() { # PROGRAM: what every build of program.c must say
+    names "$1" regions "make_grid (program.c:$(line program.c MAKE_GRID))" &&
+        names "$1" regions "main (program.c:$(line program.c MAIN))" &&
+        names "$1" call_sites "hint (program.c:$(line program.c ADVISE))" &&
+        names "$1" call_sites "hint (program.c:$(line program.c PREFETCH))" &&
+        names "$1" cpu_fault_places "fill (program.c:$(line program.c FILL))"
+}
+
+# ---- ways to build ----
+ok "PIE: built" build pie program.c -fPIE -pie
+ok "PIE: recorded" recorded pie
+if grep -q 'built without libdw' pie.json; then
+    skip "lines" "umrt was built without libdw"
+    finish
+    exit 0
+fi
+ok "PIE: every place has its line" name_all pie
+ok "not PIE: built" build fixed program.c -fno-pie -no-pie
+ok "not PIE: recorded" recorded fixed
+ok "not PIE: every place has its line" name_all fixed
+
+build libgrid.so library.c -fPIC -shared
+ok "a shared library: built" build shared program.c -DWITH_LIBRARY ./libgrid.so -Wl,-rpath,"$tmp"
+ok "a shared library: recorded" recorded shared
+ok "a shared library: its own line" names shared regions "library_grid (library.c:$(line library.c LIBRARY))"
+ok "a shared library: the program's lines" name_all shared
+
+# ---- without debug information ----
+cp pie bare && strip --strip-all bare
+ok "stripped: recorded" recorded bare
+ok "stripped: module and offset" names bare regions "bare+0x$(
+    "$umrt" dump -t call_site bare.umt | sed -n 's/.*frames="bare+0x\([0-9a-f]*\).*/\1/p' | head -1)"
+ok "stripped: no file is named" never bare program.c
+
+cp pie symbols && strip -g symbols
+ok "symbols only: recorded" recorded symbols
+ok "symbols only: the function and the module" names symbols regions "make_grid (symbols)"
+
+# ---- debug information apart, found by build id ----
+cp pie apart
+id=$(readelf -n apart | sed -n 's/.*Build ID: //p')
+mkdir -p "debug/.build-id/${id:0:2}"
+objcopy --only-keep-debug apart "debug/.build-id/${id:0:2}/${id:2}.debug"
+strip --strip-all apart
+ok "debug information apart: recorded" recorded apart
+ok "debug information apart: every place has its line" name_all apart
+rm apart
+ok "the program is gone: reported" reported apart
+ok "the program is gone: debug information by build id serves" name_all apart
+
+# ---- not the recorded file ----
+rm -r debug
+cp pie changed
+ok "rebuilt since: recorded" recorded changed
+sed 's/^#include "gpu.h"/&\n\n\n\n/' program.c >moved.c
+build changed moved.c -fPIE -pie
+ok "rebuilt since: reported" reported changed
+ok "rebuilt since: said" grep -q 'another build' changed.json
+ok "rebuilt since: no line is named" never changed program.c
+cp pie gone && recorded gone && rm gone
+ok "gone: reported" reported gone
+ok "gone: said" grep -q 'No such file' gone.json
+cp pie short && recorded short && truncate -s 6000 short
+ok "cut short: reported" reported short
+cp pie noise && recorded noise && head -c 20000 /dev/urandom >noise
+ok "noise: reported" reported noise
+mkfifo pipe && cp pie wait && recorded wait && mv pipe wait
+ok "a pipe in its place: reported without waiting" reported wait
+
+# ---- launches, on request ----
+launches() { "$umrt" dump -t launch "$1.umt" | grep -c 'call_site=0x[1-9a-f]'; }
+ok "launches have no place unless asked" [ "$(launches pie)" = 0 ]
+cp pie launched
+ok "launches: recorded" recorded launched --launch-sites on
+ok "launches: each has a place" [ "$(launches launched)" = 1 ]
+ok "launches: with its line" names launched call_sites "launch (program.c:$(line program.c LAUNCH))"
+finish
