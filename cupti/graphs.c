@@ -17,6 +17,8 @@
 
 #define UM_GRAPHS      1024 /* live executable graphs that are followed */
 #define UM_GRAPH_ARGS  64   /* pointers of one graph */
+/* CUDA 12.3+, not in older headers. What its body takes cannot be asked for afterwards. */
+#define UM_NODE_CONDITIONAL 13
 #define UM_GRAPH_NODES 65536
 
 typedef struct um_graph {
@@ -169,6 +171,8 @@ static void um_graph_read_node(um_graph_t *into, CUgraphNode node, int depth)
             um_graph_read(into, child, depth + 1);
         break;
     default:
+        if ((int)type == UM_NODE_CONDITIONAL)
+            into->flags |= UM_LAUNCH_ARGS_UNKNOWN;
         break;
     }
 }

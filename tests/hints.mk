@@ -2,13 +2,14 @@
 EXTRA_DIST += tests/unit/hints_fake.h tests/unit/program_fake.h
 check_PROGRAMS += tests/unit/pagemap tests/unit/residency tests/unit/gate tests/unit/hinter \
 	tests/unit/workers_threads tests/unit/recorder tests/unit/summary \
-	tests/unit/decisions tests/unit/readback tests/unit/guard tests/unit/footprint
+	tests/unit/decisions tests/unit/readback tests/unit/sharing tests/unit/guard tests/unit/footprint
 tests_unit_pagemap_SOURCES = tests/unit/pagemap.c
 tests_unit_residency_SOURCES = tests/unit/residency.c
 tests_unit_gate_SOURCES = tests/unit/gate.c
 tests_unit_hinter_SOURCES = tests/unit/hinter.c
 tests_unit_decisions_SOURCES = tests/unit/decisions.c
 tests_unit_readback_SOURCES = tests/unit/readback.c
+tests_unit_sharing_SOURCES = tests/unit/sharing.c
 tests_unit_guard_SOURCES = tests/unit/guard.c
 tests_unit_footprint_SOURCES = tests/unit/footprint.c
 tests_unit_workers_threads_SOURCES = tests/unit/workers_threads.c

@@ -6,7 +6,7 @@ um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c
 um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
 um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts graphs hints main memory records streams
-um_soft_tests = life
+um_soft_tests = life hinted
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/softgpu/%.h) \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
 	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
@@ -19,7 +19,8 @@ check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
-	tests/softgpu/life.sh tests/softgpu/profile.sh tests/softgpu/failures.sh tests/softgpu/absent.sh tests/softgpu/environments.sh \
+	tests/softgpu/life.sh tests/softgpu/hints.sh tests/softgpu/profile.sh tests/softgpu/failures.sh \
+	tests/softgpu/absent.sh tests/softgpu/environments.sh \
 	tests/softgpu/conformance.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
 	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread

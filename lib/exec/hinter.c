@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "core/log.h"
 #include "ranges.h"
+#include "sharing.h"
 #include "view.h"
 
 #define MAX_ADVISORS UM_GUARD_ADVISORS
@@ -35,6 +36,7 @@ struct um_hinter {
     unsigned n_advisors;
     bool any_always, any_sync; /* some advisor is asked always; some decides at waits */
     um_view_t view;
+    um_sharing_t sharing;
     um_range_t range[MAX_RANGES];
     unsigned quiet; /* launches in a row that needed nothing */
     unsigned quiet_waits;
@@ -145,6 +147,37 @@ static bool decide_stretch(um_hinter_t *hinter, um_range_t *range)
     return view->asked && range->next < range->end;
 }
 
+/* The launch takes its ranges, but for what is other GPUs'; returns how many are left. */
+static uint32_t take(um_hinter_t *hinter, const um_event_t *event, uint32_t n)
+{
+    const um_ev_launch_t *launch = &event->u.launch;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0, of; i < n; i += of) {
+        um_argument_t first = hinter->range[i].argument;
+        uint64_t limit = UINT64_MAX;
+        bool others;
+
+        of = um_ranges_of_region(&hinter->range[i], n - i);
+        others = um_sharing_launch(&hinter->sharing, launch, first.region, first.addr, &limit);
+        for (uint32_t k = i; k < i + of; k++) {
+            um_range_t range = hinter->range[k];
+
+            if (others)
+                um_residency_doubt(hinter->residency, first.region, range.addr,
+                                   range.end - range.addr, launch->device);
+            if (limit > first.addr && limit < range.end)
+                range.end = limit;
+            if (range.addr >= range.end)
+                continue;
+            um_gate_taken(hinter->gate, event, range.addr, range.end - range.addr);
+            if (limit > first.addr)
+                hinter->range[kept++] = range;
+        }
+    }
+    return kept;
+}
+
 /* Drops the regions whose ranges are there already, unless somebody is asked about those too; returns how
  * many ranges are left. */
 static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t device)
@@ -235,9 +268,7 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     hinter->view.tid = event->tid;
     hinter->view.stretch = (um_stretch_t){0};
     ask_guard(hinter);
-    for (uint32_t i = 0; i < n; i++)
-        um_gate_taken(hinter->gate, event, hinter->range[i].addr,
-                      hinter->range[i].end - hinter->range[i].addr);
+    n = take(hinter, event, n);
     n = leave_out_settled(hinter, n, launch->device);
     for (uint32_t i = 0, of; i < n; i += of) {
         of = um_ranges_of_region(&hinter->range[i], n - i);
@@ -357,6 +388,7 @@ static void on_event(void *ctx, const um_event_t *event)
         break;
     case UM_EV_SYNC:
         um_gate_sync(hinter->gate, event);
+        um_sharing_sync(&hinter->sharing, &event->u.sync);
         if (!event->u.sync.exit)
             on_wait(hinter, event);
         break;

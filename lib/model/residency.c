@@ -639,6 +639,22 @@ void um_residency_leave(um_residency_t *residency, uint32_t id, uint64_t addr, u
         region->block[b].left = true;
 }
 
+void um_residency_doubt(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
+                        int32_t device)
+{
+    region_t *region = find(residency, id);
+    uint32_t first, end;
+
+    if (!region || !blocks_of(region, addr, bytes, &first, &end))
+        return;
+    for (uint32_t b = first; b < end; b++) {
+        block_t *block = &region->block[b];
+
+        if (block->where == UM_WHERE_DEVICE && block->device != device && block->away < AWAY)
+            block->looked_ns = 0;
+    }
+}
+
 bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
                           int32_t device)
 {

@@ -90,6 +90,11 @@ bool um_residency_peek(um_residency_t *residency, uint32_t region, uint64_t addr
 /* When an answer of the page tables would be true, on the events' clock; 0 = they cannot be asked. */
 uint64_t um_residency_now(const um_residency_t *residency);
 
+/* Several devices take the region: what is only believed to be on another than `device` is looked up when
+ * the next launch asks. */
+void um_residency_doubt(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
+                        int32_t device);
+
 /* In no time: all of it is known to be on `device`, and the CPU has not waited since it was. Says no
  * now and then all the same, for programs that never wait. */
 bool um_residency_settled(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,

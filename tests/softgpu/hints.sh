@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Whatever way a kernel comes to run, on whatever stream, in whatever context and on whatever GPU: with hints, of the
+# default advisors and of all, the program prints what it prints alone, and memory went where it was needed.
+# shellcheck source=tests/softgpu/soft.sh
+. "$UM_SRCDIR/tests/softgpu/soft.sh"
+hints=$programs/hinted
+export SOFTGPU_GPUS=2 SOFTGPU_RECORDS=$tmp/records SOFTGPU_QUEUE=0
+MIB=$((1 << 20))
+
+# brought GPU: bytes that were asked to there; returned: to the CPU; stolen: from one GPU by another.
+brought() { awk -v gpu="$1" '$1 == 1 && $6 == 1 && $5 == gpu { n += $3 } END { print n + 0 }' records; }
+returned() { awk '$1 == 2 && $6 == 1 { n += $3 } END { print n + 0 }' records; }
+stolen() { awk '$1 == 8 { n += $3 } END { print n + 0 }' records; }
+# as_alone ARGUMENT...: `umrt run ARGUMENT...` of the mode prints what the mode prints.
+as_alone() {
+    : >records
+    timeout 60 "$umrt" run "$@" -- "$hints" "$mode" >now 2>said </dev/null || { cat said; return 1; }
+    cmp now alone.out || { cat now said; return 1; }
+}
+
+for mode in $("$hints"); do
+    rm -f records
+    timeout 60 "$hints" "$mode" >alone.out
+    ok "$mode: runs alone" [ $? = 0 ]
+    ok "$mode: with all advisors, the same" as_alone --advisors all -q
+    ok "$mode: hinted, the same" as_alone -q
+    case $mode in
+    apart | advised | shared | slices | indexed) continue ;; # below
+    esac
+    [ -s alone.out ] || { skip "$mode: memory goes to GPU 0" "this CUDA has none"; continue; }
+    ok "$mode: memory goes to GPU 0" [ "$(brought 0)" -ge $((4 * MIB)) ]
+    ok "$mode: and to no other" [ "$(brought 1)" = 0 ]
+done
+
+mode=apart
+"$hints" $mode >alone.out
+as_alone -q --guard-per-mille 0
+ok "apart: each GPU gets its own" [ "$(brought 0)" -ge $((4 * MIB)) ]
+ok "apart: and the other its own" [ "$(brought 1)" -ge $((4 * MIB)) ]
+ok "apart: none takes the other's" [ "$(stolen)" = 0 ]
+
+# Two GPUs at one array. Each round the CPU writes all 8 MiB, so that what one GPU is given too much the other steals.
+for mode in slices indexed; do
+    rm -f records
+    "$hints" $mode >alone.out
+    ok "$mode: alone, neither steals" [ "$(stolen)" = 0 ]
+    ok "$mode: hinted, the same" as_alone -q --guard-per-mille 0
+    ok "$mode: neither steals but in the first round" [ "$(stolen)" -le $((4 * MIB)) ]
+    [ $mode = slices ] || continue
+    ok "$mode: one GPU is brought what it takes" [ "$(brought 0)" -gt 0 ]
+    ok "$mode: and so is the other" [ "$(brought 1)" -gt 0 ]
+done
+
+# What the CPU reads after a wait is brought to it, whatever the wait was.
+mode=waits
+"$hints" $mode >alone.out
+ok "waits: the same" as_alone --advisors all -q --guard-per-mille 0
+ok "waits: what is read after them comes back by itself" [ "$(returned)" -ge $((4 * MIB)) ]
+
+# Advice is given, but not where the program gives it.
+advice() { awk '$1 ~ /^libumrt/ && $2 ~ /^cuMemAdvise/ { n += $3 } END { print n + 0 }' calls; }
+mode=shared
+"$hints" $mode >alone.out
+rm -f calls
+ok "shared: the same" env SOFTGPU_CALLS="$tmp/calls" "$umrt" run --advisors calm,ahead -q --guard-per-mille 0 -- "$hints" $mode
+ok "shared: advice was given" [ "$(advice)" -gt 0 ]
+mode=advised
+rm -f calls
+ok "advised: the same" env SOFTGPU_CALLS="$tmp/calls" "$umrt" run --advisors calm,ahead -q --guard-per-mille 0 -- "$hints" $mode
+ok "advised: none where the program advises itself" [ "$(advice)" = 0 ]
+finish
