@@ -24,7 +24,18 @@ EXTRA_DIST += \
 	tests/golden/report.txt tests/golden/report-narrow.txt tests/golden/report.json \
 	tests/golden/report-ranks.txt tests/golden/report-off.txt
 
-dist_check_SCRIPTS += tests/cli/report.sh
+dist_check_SCRIPTS += tests/cli/report.sh tests/cli/report_html.sh tests/cli/report_page.sh
+
+# Writes traces for them.
+noinst_PROGRAMS += tests/cli/busy
+tests_cli_busy_SOURCES = tests/cli/busy.c
+tests_cli_busy_LDADD = libumcore.la
+# The page in a browser.
+EXTRA_DIST += tests/cli/browser.py tests/cli/report_page.py
+
+check_PROGRAMS += tests/unit/report_html
+tests_unit_report_html_SOURCES = tests/unit/report_html.c $(report_stream)
+tests_unit_report_html_LDADD = $(report_ldadd)
 
 check_PROGRAMS += tests/unit/report_random
 tests_unit_report_random_SOURCES = tests/unit/report_random.c $(report_stream)

@@ -1,10 +1,8 @@
 /* umrt replay: what each policy would do for the programs of these traces. */
 #include "replay.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/ranks.h"
@@ -245,34 +243,19 @@ static int simulate(um_replaying_t *r, char *error)
 
 /* ---- results ------------------------------------------------------------------------------------ */
 
-/* Into a file, it is written beside it and renamed: half a page never looks like one, and what was
- * there stays until all of the new one is. */
-static int write_html(const um_replay_t *replay, const char *path, char *error)
+/* The line is said here. */
+static int write_page(const um_replay_t *replay, const char *path)
 {
-    struct stat st;
-    bool beside = stat(path, &st) != 0 || S_ISREG(st.st_mode), written = false;
-    size_t n = strlen(path) + 32;
-    char *part = malloc(n);
-    FILE *out = NULL;
-    int code = ENOMEM;
+    um_output_t output;
+    um_status_t status;
+    int exit_status = um_output_open(&output, path, "<!DOCTYPE html>", "a page");
 
-    if (part) {
-        snprintf(part, n, beside ? "%s.%ld.part" : "%s", path, (long)getpid());
-        errno = 0;
-        out = fopen(part, "w");
-        written = out && um_replay_html(replay, out) == UM_OK;
-        if (out)
-            written = fclose(out) == 0 && written;
-        written = written && (!beside || rename(part, path) == 0);
-        code = errno;
-        if (!written && out && beside)
-            unlink(part);
-    }
-    free(part);
-    if (written)
-        return UM_EXIT_OK;
-    snprintf(error, ERROR_BYTES, "%s: %s", path, strerror(code));
-    return UM_EXIT_FAILED;
+    if (exit_status != UM_EXIT_OK)
+        return exit_status;
+    status = um_replay_html(replay, output.file);
+    if (status)
+        um_say("%s: %s", path, um_status_string(status));
+    return um_output_close(&output, status ? UM_EXIT_FAILED : UM_EXIT_OK);
 }
 
 static int show(um_replaying_t *r, char *error)
@@ -290,7 +273,7 @@ static int show(um_replaying_t *r, char *error)
                  *failed->error ? failed->error : um_status_string(failed->status));
         return fail(failed->status, error, path);
     }
-    if (r->args->html && write_html(&replay, r->args->html, error) != UM_EXIT_OK)
+    if (r->args->html && write_page(&replay, r->args->html) != UM_EXIT_OK)
         return UM_EXIT_FAILED;
     status = um_emitter_open(&r->args->report, stdout, &e);
     if (status)

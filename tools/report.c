@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "report/csv.h"
+#include "report/html.h"
 #include "report/report.h"
 #include "report/sarif.h"
 
 #define WIDTH_ELSEWHERE 100 /* into a file or a pipe: the same everywhere */
+#define PAGE_TOP        1000
+#define WHAT_IF_SECONDS 10
 
 static const char help[] =
     "usage: umrt report [OPTIONS] FILE...\n"
@@ -25,10 +28,18 @@ static const char help[] =
     "      --sarif        findings as a SARIF 2.1.0 log, for editors and code review\n"
     "      --csv TABLE    um_sum, um_total_sum or um_cpu_page_faults_sum, as nsys stats prints it\n"
     "  -o, --output FILE  into FILE, unless that is something else (default: standard output)\n"
+    "      --html PAGE    all of it as a page, too: one file that needs nothing else, with map and "
+    "time\n"
+    "                     line to look into (without --top at most 1000 findings and rows a "
+    "table)\n"
+    "      --what-if S    the page's replay may take S seconds, 0 to 3600; 0 leaves it out "
+    "(default\n"
+    "                     10)\n"
     "  -n, --top N        at most N findings and rows a table (default 20)\n"
     "  -w, --width N      columns of text, 60 to 400 (default: the terminal's, else 100)\n"
     "      --color WHEN   always, never or auto (default: auto, on a terminal)\n"
-    "      --debug-dir DIRS  where debug information apart from files is (default: /usr/lib/debug)\n"
+    "      --debug-dir DIRS  where debug information apart from files is (default: "
+    "/usr/lib/debug)\n"
     "      --ascii        no block characters in the map (default: as the locale of a terminal "
     "says)\n"
     "      --utf8         block characters in the map\n"
@@ -50,6 +61,8 @@ typedef struct um_request {
     const char *csv;    /* a table of it instead */
     const char *output; /* NULL = stdout */
     bool top_given;
+    const char *html; /* a page beside it; NULL = none */
+    uint32_t what_if; /* seconds */
     um_report_options_t options;
 } um_request_t;
 
@@ -152,9 +165,30 @@ static bool parse_color(const char *when, bool *out)
     return true;
 }
 
+static int write_page(um_report_t *report, const um_request_t *request, um_what_if_t *what_if)
+{
+    um_report_options_t options = request->options;
+    char *replay = um_what_if_end(what_if);
+    um_output_t output;
+    int exit_status = um_output_open(&output, request->html, "<!DOCTYPE html>", "a page");
+
+    if (exit_status == UM_EXIT_OK) {
+        um_status_t status;
+
+        options.top = request->top_given ? options.top : PAGE_TOP;
+        status = um_html_report(report, &options, replay, output.file);
+        if (status)
+            um_say("%s: %s", request->html, um_status_string(status));
+        exit_status = um_output_close(&output, status ? UM_EXIT_FAILED : UM_EXIT_OK);
+    }
+    free(replay);
+    return exit_status;
+}
+
 static int write_report(char **paths, int n, const um_request_t *request)
 {
     um_report_t *report = NULL;
+    um_what_if_t what_if = {0};
     um_output_t output;
     bool damaged = false;
     um_status_t status = um_report_new(&report);
@@ -162,7 +196,13 @@ static int write_report(char **paths, int n, const um_request_t *request)
 
     if (status)
         return written(request, status, false);
+    if (request->html)
+        um_what_if_start(paths, n, request->what_if, &what_if);
     exit_status = read_files(paths, n, report, to_report, report, &damaged);
+    if (exit_status == UM_EXIT_OK && request->html)
+        exit_status = write_page(report, request, &what_if);
+    else
+        um_what_if_drop(&what_if);
     if (exit_status == UM_EXIT_OK)
         exit_status =
             um_output_open(&output, request->output, request->kind->start, request->kind->what);
@@ -201,7 +241,16 @@ static int write_csv(char **paths, int n, const um_request_t *request)
 
 int um_cmd_report(int argc, char **argv)
 {
-    enum { OPT_COLOR = 256, OPT_ASCII, OPT_UTF8, OPT_SARIF, OPT_CSV, OPT_DEBUG_DIR };
+    enum {
+        OPT_COLOR = 256,
+        OPT_ASCII,
+        OPT_UTF8,
+        OPT_SARIF,
+        OPT_CSV,
+        OPT_DEBUG_DIR,
+        OPT_HTML,
+        OPT_WHAT_IF
+    };
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
         {"top", required_argument, NULL, 'n'},
@@ -213,10 +262,12 @@ int um_cmd_report(int argc, char **argv)
         {"csv", required_argument, NULL, OPT_CSV},
         {"output", required_argument, NULL, 'o'},
         {"debug-dir", required_argument, NULL, OPT_DEBUG_DIR},
+        {"html", required_argument, NULL, OPT_HTML},
+        {"what-if", required_argument, NULL, OPT_WHAT_IF},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    um_request_t request = {.kind = &text, .options.top = 20};
+    um_request_t request = {.kind = &text, .options.top = 20, .what_if = WHAT_IF_SECONDS};
     um_report_options_t *report = &request.options;
     int c;
 
@@ -243,6 +294,14 @@ int um_cmd_report(int argc, char **argv)
             break;
         case OPT_CSV:
             request.csv = optarg;
+            break;
+        case OPT_HTML:
+            request.html = optarg;
+            break;
+        case OPT_WHAT_IF:
+            if (!parse_number(optarg, 0, 3600, &request.what_if))
+                return um_say_usage("report", "--what-if takes 0 to 3600 seconds, not '%s'",
+                                    optarg);
             break;
         case 'w':
             if (!parse_number(optarg, 60, 400, &report->width))
@@ -271,6 +330,10 @@ int um_cmd_report(int argc, char **argv)
     }
     if (optind == argc)
         return um_say_usage("report", "no file given");
+    if (request.html && request.csv)
+        return um_say_usage("report", "--html makes no page of --csv");
+    if (request.html && !um_output_check(request.html, "<!DOCTYPE html>"))
+        return UM_EXIT_USAGE;
     report->format = request.kind->format;
     if (request.output) { /* as in a pipe */
         report->color = false;

@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "um_event.h"
 
@@ -116,6 +117,19 @@ int um_output_open(um_output_t *output, const char *path, const char *start, con
 int um_output_close(um_output_t *output, int status);
 /* The temporary name of an output "PATH.PID.part", malloc'ed; NULL: no memory. */
 char *um_output_temporary(const char *path);
+
+/* ---- what_if.c --------------------------------------------------------------------------------- */
+
+/* A replay of these traces beside the caller's own work, for at most so many seconds; 0 = none. */
+typedef struct um_what_if {
+    uint32_t seconds;
+    pid_t pid;
+    FILE *out, *err;
+} um_what_if_t;
+void um_what_if_start(char **paths, int n, uint32_t seconds, um_what_if_t *what_if);
+/* Waits for it. umrt.replay/1, or {"absent": why}; the caller frees. NULL: no memory. */
+char *um_what_if_end(um_what_if_t *what_if);
+void um_what_if_drop(um_what_if_t *what_if); /* gives it up */
 
 /* ---- locate.c ---------------------------------------------------------------------------------- */
 

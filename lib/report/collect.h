@@ -9,6 +9,7 @@
 #include "emitter.h"
 #include "heatmap.h"
 #include "kernels_stat.h"
+#include "lanes.h"
 #include "places.h"
 #include "regions_stat.h"
 #include "report.h"
@@ -73,6 +74,7 @@ struct um_report {
     um_copies_stat_t copies;
     um_timeline_t timeline;
     um_heatmap_t heat;
+    um_lanes_t lanes;
     um_attribution_t *attribution;
     um_status_t status; /* first error out of a callback */
     uint64_t now_ns;

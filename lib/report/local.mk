@@ -5,8 +5,8 @@ libumtool_la_SOURCES += \
 	%D%/regions_stat.h %D%/regions_stat.c %D%/region_parts.h \
 	%D%/groups.c %D%/live.c %D%/fold.c %D%/shared_pages.c %D%/kernels_stat.h %D%/kernels_stat.c \
 	%D%/copies_stat.h %D%/copies_stat.c %D%/timeline.h %D%/timeline.c \
-	%D%/heatmap.h %D%/heatmap.c \
 	%D%/places.h %D%/places.c %D%/places_rules.h %D%/places_rules.c %D%/dwarf.h %D%/dwarf.c \
+	%D%/heatmap.h %D%/heatmap.c %D%/lanes.h %D%/lanes.c \
 	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \
 	%D%/emitter.h %D%/emitter.c %D%/text.c \
 	%D%/sections.h %D%/output.c %D%/tables.c %D%/places_section.c \
@@ -18,3 +18,13 @@ libumtool_la_SOURCES += \
 	%D%/findings/false_sharing.c %D%/findings/thrashing.c %D%/findings/allocations.c \
 	%D%/findings/pageable_copy.c
 EXTRA_DIST += %D%/SCHEMA.md %D%/schema.json
+# the page: html/ is compiled in
+libumtool_la_SOURCES += %D%/html.h %D%/html.c %D%/html_map.c
+nodist_libumtool_la_SOURCES = %D%/html_page.c
+html_page_parts = %D%/html/page.html %D%/html/page.css %D%/html/page.js \
+	%D%/html/map.js %D%/html/sections.js
+EXTRA_DIST += %D%/html/embed.sh $(html_page_parts)
+CLEANFILES += %D%/html_page.c
+%D%/html_page.c: %D%/html/embed.sh $(html_page_parts)
+	$(AM_V_GEN)$(MKDIR_P) %D% && $(SHELL) $(srcdir)/%D%/html/embed.sh $(srcdir)/%D%/html >$@.part && \
+		mv $@.part $@

@@ -481,7 +481,8 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
         um_section_kernels(e, r);
         um_section_copies(e, r);
         um_section_timeline(e, r);
-        um_section_heatmap(e, r);
+        if (!options->without_map)
+            um_section_heatmap(e, r);
         um_section_next(e, r, &findings);
         status = um_emitter_close(e);
     }

@@ -61,6 +61,7 @@ void um_report_free(um_report_t *r)
     um_copies_stat_free(&r->copies);
     um_timeline_free(&r->timeline);
     um_heatmap_free(&r->heat);
+    um_lanes_free(&r->lanes);
     um_attribution_free(r->attribution);
     free(r);
 }
@@ -160,6 +161,25 @@ static void on_option(um_report_t *r, const um_ev_option_t *option)
 
 /* ---- life of a trace -------------------------------------------------------------------------- */
 
+static uint64_t since_start(const um_report_t *r, const um_event_t *event)
+{
+    uint64_t first_ns = r->traces[r->n_traces - 1].first_ns;
+
+    return event->time_ns > first_ns ? event->time_ns - first_ns : 0;
+}
+
+/* Whose it was, for the map: a move counts where it begins. */
+static void name_on_map(um_report_t *r, const um_event_t *event, uint32_t kernel)
+{
+    bool fault = event->type == UM_EV_GPU_FAULT;
+    uint64_t addr = fault ? event->u.gpu_fault.addr : event->u.migrate.addr;
+    um_live_t *live = um_regions_stat_find(&r->regions, addr);
+
+    if (live && live->id && addr >= live->addr)
+        um_heatmap_kernel(&r->heat, live->group, since_start(r, event), addr - live->addr, kernel,
+                          1);
+}
+
 static void attributed(void *ctx, const um_event_t *event, const um_attributed_t *who)
 {
     um_report_t *r = ctx;
@@ -167,6 +187,8 @@ static void attributed(void *ctx, const um_event_t *event, const um_attributed_t
 
     if (status && !r->status)
         r->status = status;
+    if (who->to == UM_TO_KERNEL && event->type != UM_EV_THROTTLE)
+        name_on_map(r, event, um_map_find(&r->kernels.by_id, who->kernel));
 }
 
 void um_report_end_trace(um_report_t *r)
@@ -285,11 +307,11 @@ static void draw_piece(void *ctx, um_live_t *live, uint64_t addr, uint64_t bytes
 
 /* What happened where and when, for the map. After regions_stat, which knows the region; one move may
  * take several small ones along. */
-static um_status_t draw(um_report_t *r, const um_trace_stat_t *trace, const um_event_t *event)
+static um_status_t draw(um_report_t *r, const um_event_t *event)
 {
     uint64_t addr =
         event->type == UM_EV_GPU_FAULT ? event->u.gpu_fault.addr : event->u.cpu_fault.addr;
-    uint64_t at_ns = event->time_ns > trace->first_ns ? event->time_ns - trace->first_ns : 0;
+    uint64_t at_ns = since_start(r, event);
     um_live_t *live;
 
     if (event->type == UM_EV_MIGRATE) {
@@ -400,9 +422,14 @@ um_status_t um_report_event(um_report_t *r, const um_event_t *event)
         status = um_copies_stat_event(&r->copies, event);
     if (!status)
         status = um_timeline_event(&r->timeline, event);
+    if (!status)
+        status = um_lanes_event(&r->lanes, event, since_start(r, event),
+                                event->type == UM_EV_KERNEL_EXEC
+                                    ? um_map_find(&r->kernels.by_id, event->u.kernel_exec.kernel)
+                                    : UM_MAP_NONE);
     if (!status && (event->type == UM_EV_MIGRATE || event->type == UM_EV_GPU_FAULT ||
                     event->type == UM_EV_CPU_FAULT))
-        status = draw(r, trace, event);
+        status = draw(r, event);
     return status ? status : r->status;
 }
 

@@ -23,6 +23,7 @@ typedef struct um_report_options {
     bool color;
     const char *debug_dirs; /* um_places_debug_dirs; NULL = the usual one */
     bool utf8;              /* block characters in the heat map; else ASCII */
+    bool without_map;       /* JSON for a page, which has a finer one */
 } um_report_options_t;
 
 um_status_t um_report_new(um_report_t **out);

@@ -327,7 +327,7 @@ static uint64_t heat_weight(const void *ctx, uint32_t i)
 {
     const um_report_t *r = ctx;
 
-    return i < r->heat.size && r->heat.grids[i] ? group_weight(r->regions.groups, i) + 1 : 0;
+    return um_heatmap_has(&r->heat, i) ? group_weight(r->regions.groups, i) + 1 : 0;
 }
 
 /* Upper half: to the GPU; lower half: to the CPU; both: a full cell; a dot: faults without a move. */
@@ -390,10 +390,10 @@ static bool row_empty(const um_heat_grid_t *grid, uint32_t row, uint32_t used)
 }
 
 /* Rows that look alike are one, labelled with where the first begins and the last ends. */
-static void map_text(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t used)
+static void map_text(um_emitter_t *e, const um_report_t *r, uint32_t g, const um_heat_grid_t *grid,
+                     uint32_t used)
 {
     const um_report_options_t *options = um_emitter_options(e);
-    const um_heat_grid_t *grid = r->heat.grids[g];
     uint32_t width = options->width - MAP_LABEL - 5;
     uint64_t bytes = r->regions.groups[g].bytes;
     char name[200], label[96], line[MAP_LINE], next[MAP_LINE], *clean;
@@ -422,9 +422,9 @@ static void map_text(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t
     }
 }
 
-static void map_json(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t used)
+static void map_json(um_emitter_t *e, const um_report_t *r, uint32_t g, const um_heat_grid_t *grid,
+                     uint32_t used)
 {
-    const um_heat_grid_t *grid = r->heat.grids[g];
     char name[200];
 
     um_group_name(&r->regions.groups[g], name, sizeof(name));
@@ -456,25 +456,25 @@ static void map_json(um_emitter_t *e, const um_report_t *r, uint32_t g, uint32_t
 void um_section_heatmap(um_emitter_t *e, const um_report_t *r)
 {
     uint32_t *by = order(r->regions.n_groups, heat_weight, r), used = 1, shown = 0;
-    uint64_t span = 0;
+    uint64_t span = 0, column_ns = um_heatmap_grid_ns(&r->heat);
+    um_heat_grid_t *grid = malloc(sizeof(*grid));
 
-    if (!by)
-        return;
+    if (!by || !grid)
+        goto out;
     for (size_t i = 0; i < r->n_traces; i++) {
         const um_trace_stat_t *t = &r->traces[i];
 
         if (t->last_ns > t->first_ns && t->last_ns - t->first_ns > span)
             span = t->last_ns - t->first_ns;
     }
-    if (r->heat.column_ns && span / r->heat.column_ns + 1 < UM_HEAT_COLUMNS)
-        used = (uint32_t)(span / r->heat.column_ns) + 1;
-    else if (r->heat.column_ns)
-        used = UM_HEAT_COLUMNS;
-    if (r->heat.n_grids && um_emitter_is_text(e)) {
+    if (column_ns)
+        used = span / column_ns + 1 < UM_HEAT_COLUMNS ? (uint32_t)(span / column_ns) + 1
+                                                      : UM_HEAT_COLUMNS;
+    if (column_ns && um_emitter_is_text(e)) {
         char title[100];
 
         snprintf(title, sizeof(title), "Map: offset in the region by time, %s across",
-                 um_h(um_ns(used * r->heat.column_ns)));
+                 um_h(um_ns(used * column_ns)));
         um_emitter_heading(e, title);
         um_emitter_line(
             e, um_emitter_options(e)->utf8
@@ -483,20 +483,23 @@ void um_section_heatmap(um_emitter_t *e, const um_report_t *r)
                    : "  ^ to GPU  v to CPU  X both  (' , x under 64 KiB)  . fault");
     }
     um_emitter_object(e, "map");
-    um_emitter_pair(e, "column_ns", NULL, um_ns(r->heat.column_ns));
-    um_emitter_pair(e, "columns", NULL, um_count(r->heat.n_grids ? used : 0));
+    um_emitter_pair(e, "column_ns", NULL, um_ns(column_ns));
+    um_emitter_pair(e, "columns", NULL, um_count(column_ns ? used : 0));
     um_emitter_array(e, "regions");
     for (size_t i = 0; i < r->regions.n_groups && shown < MAP_GROUPS; i++) {
         /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): order() fills n_groups of them */
         if (!heat_weight(r, by[i]))
             break;
+        um_heatmap_grid(&r->heat, by[i], grid);
         if (um_emitter_is_text(e))
-            map_text(e, r, by[i], used);
+            map_text(e, r, by[i], grid, used);
         else
-            map_json(e, r, by[i], used);
+            map_json(e, r, by[i], grid, used);
         shown++;
     }
     um_emitter_end(e);
     um_emitter_end(e);
+out:
     free(by);
+    free(grid);
 }

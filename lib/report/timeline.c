@@ -94,6 +94,15 @@ static void close_mark(um_timeline_t *t, size_t at, uint64_t time_ns)
 {
     um_phase_t *phase = &t->named[t->open[at].named];
 
+    if (!t->spans)
+        t->spans = malloc(UM_SPANS_MAX * sizeof(*t->spans));
+    if (t->spans && t->n_spans < UM_SPANS_MAX)
+        t->spans[t->n_spans++] = (um_span_t){.named = t->open[at].named,
+                                             .trace = t->trace,
+                                             .start_ns = t->open[at].start_ns,
+                                             .end_ns = time_ns};
+    else
+        t->spans_left++;
     if (time_ns > t->open[at].start_ns)
         phase->end_ns += time_ns - t->open[at].start_ns;
     memmove(&t->open[at], &t->open[at + 1], (t->n_open - at - 1) * sizeof(*t->open));
@@ -250,6 +259,7 @@ void um_timeline_free(um_timeline_t *t)
     for (size_t i = 0; i < t->n_named; i++)
         free(t->named[i].name);
     free(t->turns);
+    free(t->spans);
     free(t->named);
     free(t->open);
     um_map_free(&t->named_of);

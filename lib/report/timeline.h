@@ -22,6 +22,13 @@ typedef struct um_phase {
     uint64_t launches, gpu_faults, cpu_faults, in_bytes, out_bytes;
 } um_phase_t;
 
+/* Once that a named phase lasted, for the time line of a page. */
+typedef struct um_span {
+    uint32_t named, trace; /* named: index into um_timeline_t.named */
+    uint64_t start_ns, end_ns;
+} um_span_t;
+
+#define UM_SPANS_MAX  4096u /* the first ones */
 #define UM_PHASES_MAX 4096u /* turns kept one by one; later ones are added to the last two */
 
 typedef struct um_timeline {
@@ -31,6 +38,9 @@ typedef struct um_timeline {
     um_phase_t *named;
     size_t n_named, named_size;
     um_map_t named_of;
+    um_span_t *spans; /* in the order in which they ended */
+    size_t n_spans;
+    uint64_t spans_left; /* beyond UM_SPANS_MAX */
     struct um_open_mark {
         uint64_t id, start_ns;
         uint32_t tid, named;

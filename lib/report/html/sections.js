@@ -1,0 +1,174 @@
+// The sections of the page, out of its parts: each is there when its part is.
+
+const report = part('report'), replayed = part('replay');
+
+// ---- summary ------------------------------------------------------------------------------------------
+
+function summary() {
+  const added = (rows, key) => rows.reduce((sum, row) => sum + (row[key] ?? 0), 0);
+  const records = type => added(report.traces.map(trace => trace.records), type);
+  const best = report.findings[0];
+  const tiles = [
+    ['run', time(Math.max(...report.traces.map(trace => trace.span_ns)))],
+    ['findings', count(report.findings_found)],
+    best ? ['the first could win', time(best.win_ns)] : null,
+    ['to GPU', bytes(added(report.traces, 'to_device_bytes'))],
+    ['to CPU', bytes(added(report.traces, 'to_host_bytes'))],
+    ['GPU fault records', count(records('gpu_fault'))],
+    ['CPU faults', count(records('cpu_fault'))],
+    report.traces.some(trace => trace.loss.events) ? ['records lost', count(added(report.traces.map(t => t.loss), 'records'))] : null,
+  ].filter(tile => tile);
+  const about = trace => Object.fromEntries(Object.entries(trace)
+    .filter(([key]) => !['records', 'first_ns', 'to_device_bytes', 'to_host_bytes', 'tracing'].includes(key))
+    .map(([key, value]) => [key, key === 'loss' ? (value.events ? value : null) : value]));
+  const one = report.traces.length === 1;
+
+  document.title = 'umrt report: ' + (one ? report.traces[0].path : `${report.traces.length} traces`);
+  document.querySelector('h1').textContent = document.title;
+  section('summary', 'Summary',
+    make('ul', {class: 'tiles'}, ...tiles.map(([label, value]) => make('li', {}, make('b', {}, value), label))),
+    ...report.traces.filter(trace => trace.tracing !== 'on').map(trace => make('p', {},
+      `${one ? '' : trace.path + ': '}recording of faults and migrations: ${trace.tracing}. ` +
+      'Nothing is concluded from what is not seen here.')),
+    one ? facts(about(report.traces[0])) : table('Traces', report.traces.map(about)),
+    make('p', {}, 'Next:'), code('the next command', report.next),
+    report.migrations.length ? table('Migrations', report.migrations) : null,
+    report.copies.length ? table('Copies', report.copies) : null);
+}
+
+// ---- findings --------------------------------------------------------------------------------------------
+
+// What every finding has, in the order of reading; whatever else it has comes after, by its kind of value.
+const readFirst = ['where', 'seen', 'todo', 'code'];
+const inTitle = ['rank', 'title', 'win_ns', 'kind', 'also', 'confidence'];
+
+function rendered(key, value) {
+  const empty = value === null || value === '' || (typeof value === 'object' && !Object.keys(value).length);
+  if (empty) return [];
+  if (typeof value === 'string' && (value.includes('\n') || /^(code|patch|undo|diff)/.test(key)))
+    return [make('p', {class: 'soft'}, titled(key)), code(titled(key), value)];
+  if (Array.isArray(value) && value.every(one => one && typeof one === 'object'))
+    return [table(titled(key), value)];
+  if (key === 'code' && typeof value === 'object') {
+    const texts = Object.entries(value).filter(([, text]) => text);
+    const same = texts.every(([, text]) => text === texts[0][1]);
+    return (same ? [[texts.map(([dialect]) => titled(dialect)).join(', '), texts[0][1]]]
+      : texts.map(([dialect, text]) => [titled(dialect), text]))
+      .flatMap(([dialect, text]) => [make('p', {class: 'soft'}, dialect), code(`code for ${dialect}`, text)]);
+  }
+  if (typeof value === 'object' && !Array.isArray(value))
+    return [make('details', {}, make('summary', {}, titled(key)), facts(value))];
+  return [facts({[key]: value})];
+}
+
+function finding(f) {
+  const rest = Object.keys(f).filter(key => !readFirst.includes(key) && !inTitle.includes(key));
+  return make('article', {class: 'finding', 'aria-labelledby': `finding-${f.rank}`},
+    make('h3', {id: `finding-${f.rank}`}, make('span', {}, `${f.rank}. ${f.title}`),
+      make('span', {class: 'win'}, f.win_ns ? `about ${time(f.win_ns)} to win` : 'time to win not known')),
+    make('p', {class: 'soft'}, `${[f.kind, ...(f.also ?? [])].join(', ')}; confidence ${show('confidence', f.confidence)}`),
+    ...[...readFirst, ...rest].filter(key => key in f).flatMap(key => rendered(key, f[key])));
+}
+
+function findings() {
+  const shown = report.findings, left = report.findings_found - shown.length;
+  section('findings', 'Findings',
+    make('p', {class: 'soft'}, 'By time to win. The times are estimates, and may overlap.'),
+    ...(shown.length ? shown.map(finding) : [make('p', {}, 'None in what was recorded.')]),
+    left > 0 ? make('p', {}, `${count(left)} more: umrt report --top`) : null);
+}
+
+// ---- map and time line -------------------------------------------------------------------------------------
+
+function maps() {
+  const raw = part('map');
+  if (!raw) return;
+  const map = decode(raw), view = makeView(map);
+  if (!map.regions.length && !map.lanes.columns) {
+    section('map', 'Map', make('p', {}, 'There was no fault, no move and no kernel to draw.'));
+    return;
+  }
+  const way = make('select', {change: () => { legend(); view.listeners.forEach(draw => draw()); }},
+    make('option', {value: 'all'}, 'moves, and faults without one'), make('option', {value: 'moves'}, 'moves'),
+    make('option', {value: 'faults'}, 'faults'));
+  const where = make('select', {change: () => {
+    const region = map.regions[where.value];
+    view.set(view.t0, view.t1, region ? region.top : 0, region ? region.top + region.height : 1);
+  }}, make('option', {value: ''}, 'all'),
+  ...map.regions.map((region, i) => make('option', {value: i}, region.name)));
+  const button = (text, label, act) => make('button', {type: 'button', 'aria-label': label, click: act}, text);
+  const middle = () => [(view.t0 + view.t1) / 2, null];
+  const key = make('span', {class: 'key soft'});
+  const spot = (name, text) => {
+    const square = make('i');
+    square.style.background = `var(--${name})`;
+    return [square, text];
+  };
+  function legend() {
+    key.replaceChildren(...(way.value !== 'faults' ? [...spot('in', 'to GPU'), ...spot('out', 'to CPU')] : []),
+      ...(way.value !== 'moves' ? spot('fault', 'faults') : []), ' (stronger is more)');
+  }
+  legend();
+  const named = map.regions.length ? [
+    make('label', {}, 'Show ', way), make('label', {}, 'Region ', where)] : [];
+  section('map', 'Map and time line',
+    make('p', {id: 'map-help', class: 'soft'}, 'Addresses by time, regions one below the other. Wheel: zoom in time, with Shift in both; ' +
+      'drag: zoom to what is marked; double click or 0: all. With the keyboard: arrows move the cursor (with Shift further), + and - zoom.'),
+    make('div', {class: 'tools'}, ...named,
+      button('+', 'Zoom in', () => view.zoom(0.5, ...middle())), button('\u2212', 'Zoom out', () => view.zoom(2, ...middle())),
+      button('All', 'Show all', () => { where.value = ''; view.all(); }), map.regions.length ? key : null),
+    map.regions.length ? heatMap(map, view, () => way.value) : make('p', {}, 'No move and no fault in a known allocation.'),
+    map.skipped ? make('p', {class: 'soft'}, 'There was more than the map has room for: the latest regions are not on it.') : null,
+    timeLine(map, view),
+    map.spans_left ? make('p', {class: 'soft'}, `${count(map.spans_left)} later named phases are not drawn.`) : null,
+    folded('The map in words',
+      () => map.regions.length ? table('What happened in each region', map.regions.map(region => regionWords(map, region))) : '',
+      () => table('What happened when', timeWords(map))));
+  window.umrtView = view; // for the page's test
+}
+
+// ---- what if -----------------------------------------------------------------------------------------------
+
+function whatIf() {
+  if (!replayed) return;
+  if (replayed.absent) {
+    section('what-if', 'What if', make('p', {}, `Not replayed: ${replayed.absent}`));
+    return;
+  }
+  const one = group => {
+    const title = `${group.machine}, ${bytes(group.gpu_bytes)} of GPU memory` +
+      (group.streams ? `, at most ${group.streams} streams side by side` : '');
+    return [make('h3', {}, title),
+      make('p', {}, `No policy could need less than ${time(group.least_ns)} (the line in the bars), nor move less than ${bytes(group.least_bytes)}.`),
+      make('p', {class: 'soft'}, group.error_runs
+        ? `Of ${group.error_runs} runs measured on such a machine, half were within ${group.error_median_percent} % of the model, all within ${group.error_worst_percent} %.`
+        : `Never compared with a real machine; ${group.estimates} figures of its description are estimates: trust the order, not the times.`),
+      table(`Policies on ${title}`, group.results, {bar: {key: 'time_ns', mark: group.least_ns}})];
+  };
+  if (!report) {
+    document.title = 'umrt replay';
+    document.querySelector('h1').textContent = document.title;
+  }
+  section('what-if', 'What if',
+    make('p', {}, 'What each policy would do, in a model of the driver.'),
+    ...replayed.workloads.flatMap(w => [
+      report && replayed.workloads.length === 1 ? null : make('h3', {}, w.path),
+      make('p', {}, `${w.kind}: ${count(w.launches)} launches, ${bytes(w.managed_peak_bytes)} managed; ${w.means}.`),
+      w.whole ? null : make('p', {}, 'The file is damaged or was not closed: used as far as it goes.'),
+      ...w.tables.flatMap(one)]));
+}
+
+if (report) {
+  summary();
+  findings();
+  maps();
+  whatIf();
+  const rest = (id, title, caption, rows) => rows.length
+    ? section(id, title, table(caption, rows)) : null;
+  rest('regions', 'Regions', 'Regions, by label or by call site and size', report.regions);
+  rest('kernels', 'Kernels', 'Kernels', report.kernels);
+  rest('phases', 'Phases', report.phases.some(phase => phase.kind === 'named')
+    ? 'Phases, as the program names them' : 'Phases: turns of CPU and GPU', report.phases);
+} else {
+  whatIf();
+}
