@@ -38,6 +38,8 @@ typedef struct um_config {
     void *log_ctx;
     const char *profile_path; /* HINT and TRIAL: what was learned is taken from this file and kept
                                  in it; NULL = UMRT_PROFILE or none */
+    const char *report_path;  /* HINT and TRIAL: written at the end, what was done and why; JSON if
+                                 it ends in ".json"; NULL = UMRT_REPORT or none */
 } um_config_t;
 
 /* What um_runtime_init made of it; all of these are fine to go on with. */

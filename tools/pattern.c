@@ -57,14 +57,13 @@ int um_pattern_absolute(const char *command, const char *option, const char *nam
     return UM_EXIT_OK;
 }
 
-/* An old trace goes away, so that the new one gets the name. */
-static int remove_old(const char *path)
+static int remove_old(const char *path, const char *start, const char *what)
 {
     struct stat st;
 
     if (stat(path, &st) != 0)
         return UM_EXIT_OK;
-    if (!um_output_check(path, NULL))
+    if (!um_output_check_as(path, start, what))
         return UM_EXIT_USAGE;
     if (unlink(path) != 0) {
         um_say("%s: %s", path, strerror(errno));
@@ -98,8 +97,8 @@ int um_pattern_path(const char *pattern, char *path, size_t bytes)
     return UM_EXIT_FAILED;
 }
 
-int um_pattern_for_trace(const char *command, const char *option, const char *name, char *pattern,
-                         size_t bytes)
+int um_pattern_for_output(const char *command, const char *option, const char *name,
+                          const char *start, const char *what, char *pattern, size_t bytes)
 {
     int status = um_pattern_absolute(command, option, name, pattern, bytes);
     char path[2 * PATH_MAX];
@@ -110,6 +109,6 @@ int um_pattern_for_trace(const char *command, const char *option, const char *na
         add_rank(pattern, bytes);
     status = um_pattern_path(pattern, path, sizeof path);
     if (status == UM_EXIT_OK && !has_letter(pattern, 'p'))
-        status = remove_old(path);
+        status = remove_old(path, start, what);
     return status;
 }

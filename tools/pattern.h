@@ -17,9 +17,10 @@ int um_pattern_absolute(const char *command, const char *option, const char *nam
  * into a run is too late to find out. Status as above. */
 int um_pattern_path(const char *pattern, char *path, size_t bytes);
 
-/* As both, for a trace: ranks get names of their own, and an old trace goes away so that the new one gets
- * the name. */
-int um_pattern_for_trace(const char *command, const char *option, const char *name, char *pattern,
-                         size_t bytes);
+/* As both, for a file that each process makes for itself: ranks get names of their own, and an old file goes
+ * away so that the new one gets the name. Only one of the same kind does: a trace, or, where `start` is
+ * given, a file that begins with it (`what` names the kind). */
+int um_pattern_for_output(const char *command, const char *option, const char *name,
+                          const char *start, const char *what, char *pattern, size_t bytes);
 
 #endif

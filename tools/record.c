@@ -57,8 +57,8 @@ static int prepare_output(um_record_t *record)
 {
     const char *output = record->output != NULL ? record->output : default_output();
 
-    return um_pattern_for_trace("record", "output", output, record->pattern,
-                                sizeof record->pattern);
+    return um_pattern_for_output("record", "output", output, NULL, "a trace", record->pattern,
+                                 sizeof record->pattern);
 }
 
 /* ---- after ------------------------------------------------------------------------------------- */
@@ -233,7 +233,8 @@ int um_cmd_record(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    static const char *const own_settings[] = {"mode", "out", "deep", "profile", "trace", NULL};
+    static const char *const own_settings[] = {"mode",   "out",   "deep", "profile",
+                                               "report", "trace", NULL};
     static um_record_t record;
     um_flags_t flags = {"record", usage, "o:dq", own, own_settings, take, &record};
     int first, status = um_flags_parse(&flags, argc, argv, &first);

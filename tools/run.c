@@ -18,6 +18,8 @@ static const char usage[] =
     "  -m, --mode=MODE     hint (default); observe: watch and count, change nothing; or trial: "
     "hint,\n"
     "                      but in every other round nothing, to measure what it is worth\n"
+    "  -r, --report=FILE   write at the end what was done and why; as JSON where FILE ends in "
+    ".json\n"
     "  -t, --trace=FILE    write a trace of the run, hints included, without faults and "
     "migrations\n"
     "  -q, --quiet         no line of umrt's\n"
@@ -27,6 +29,7 @@ typedef struct um_run {
     um_launch_t launch;
     um_mode_t mode;
     char profile[2 * PATH_MAX]; /* absolute patterns, "" = none */
+    char report[2 * PATH_MAX];
     char trace[2 * PATH_MAX];
 } um_run_t;
 
@@ -52,6 +55,16 @@ static int take_profile(um_run_t *run, const char *name)
     return status == UM_EXIT_OK ? um_pattern_path(run->profile, path, sizeof path) : status;
 }
 
+static int take_report(um_run_t *run, const char *name)
+{
+    size_t length = strlen(name);
+    bool as_json = length >= 5 && strcmp(name + length - 5, ".json") == 0;
+
+    return um_pattern_for_output("run", "report", name,
+                                 as_json ? "{\n  \"schema\": \"umrt-run\"" : "umrt run: ",
+                                 "a report of a run", run->report, sizeof run->report);
+}
+
 static int take(void *ctx, int val, const char *value)
 {
     um_run_t *run = ctx;
@@ -63,7 +76,10 @@ static int take(void *ctx, int val, const char *value)
     if (val == 'p')
         return take_profile(run, value);
     if (val == 't')
-        return um_pattern_for_trace("run", "trace", value, run->trace, sizeof run->trace);
+        return um_pattern_for_output("run", "trace", value, NULL, "a trace", run->trace,
+                                     sizeof run->trace);
+    if (val == 'r')
+        return take_report(run, value);
     if (!um_parse_mode(value, &run->mode))
         return um_say_usage("run", "--mode: '%s' is not hint, observe or trial", value);
     if (run->mode == UM_MODE_RECORD)
@@ -96,13 +112,18 @@ static void tell(const um_launch_t *launch)
 int um_cmd_run(int argc, char **argv)
 {
     static const struct option own[] = {
-        {"mode", required_argument, NULL, 'm'},  {"profile", required_argument, NULL, 'p'},
-        {"trace", required_argument, NULL, 't'}, {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+        {"mode", required_argument, NULL, 'm'},
+        {"profile", required_argument, NULL, 'p'},
+        {"report", required_argument, NULL, 'r'},
+        {"trace", required_argument, NULL, 't'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
-    static const char *const own_settings[] = {"mode", "out", "deep", "profile", "trace", NULL};
+    static const char *const own_settings[] = {"mode",   "out",   "deep", "profile",
+                                               "report", "trace", NULL};
     static um_run_t run = {.mode = UM_MODE_HINT};
-    um_flags_t flags = {"run", usage, "m:p:t:q", own, own_settings, take, &run};
+    um_flags_t flags = {"run", usage, "m:p:r:t:q", own, own_settings, take, &run};
     int first, status = um_flags_parse(&flags, argc, argv, &first);
 
     if (first == 0)
@@ -110,6 +131,8 @@ int um_cmd_run(int argc, char **argv)
     um_launch_inject(&run.launch, mode_name(run.mode));
     if (run.launch.injected && run.profile[0] != '\0')
         setenv("UMRT_PROFILE", run.profile, 1);
+    if (run.launch.injected && run.report[0] != '\0')
+        setenv("UMRT_REPORT", run.report, 1);
     if (run.launch.injected && run.trace[0] != '\0')
         setenv("UMRT_TRACE", run.trace, 1);
     status = um_launch_program(&run.launch, argv + first);

@@ -26,7 +26,7 @@ _umrt() {
         # After the program's name its own completion goes on.
         for ((i = 2; i < COMP_CWORD; i++)); do
             case ${COMP_WORDS[i]} in
-            -o | -m | -p | -t) ((i++)) ;;
+            -o | -m | -p | -r | -t) ((i++)) ;;
             --) ((i++)); break ;;
             -*) [[ ${COMP_WORDS[i + 1]} == "=" ]] && ((i += 2)) ;;
             *) break ;;

@@ -56,6 +56,8 @@ const um_option_t um_option_table[] = {
      UM_OPTION_STRING, 0, 0, UM_AT(advisors)},
     {"profile", "", "hint: file that keeps from run to run what was learned; %p, %r, %h as in 'out'",
      UM_OPTION_STRING, 0, 0, UM_AT(profile)},
+    {"report", "", "hint: file that says at the end what was done and why; JSON if it ends in .json",
+     UM_OPTION_STRING, 0, 0, UM_AT(report)},
     {"trace", "", "hint: trace file of the run, without faults and migrations; as 'out'",
      UM_OPTION_STRING, 0, 0, UM_AT(trace)},
     {NULL, NULL, NULL, UM_OPTION_BOOL, 0, 0, 0},

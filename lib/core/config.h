@@ -42,6 +42,7 @@ typedef struct um_settings {
     uint64_t deep;                     /* record: push to the host before each launch */
     char *advisors;                    /* comma list, "all" = every one */
     char *profile;                     /* file pattern; "" = none */
+    char *report;                      /* of a hinted run: file pattern; "" = none */
     char *trace;                       /* of a hinted run: file pattern; "" = none */
     const char *source[UM_OPTION_MAX]; /* where each option's value came from, by its place in
                                           um_option_table; static strings */

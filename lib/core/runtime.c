@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exec/learning.h"
+#include "exec/outcome.h"
 #include "note.h"
 #include "recorder.h"
 #include "summary.h"
@@ -32,6 +33,7 @@ static um_runtime_t self;
 static um_recorder_t *recorder; /* RECORD, or a trace of a hinted run; else NULL */
 static um_hinter_t *hinter;     /* HINT; else NULL */
 static um_learning_t *learning; /* HINT with a profile; else NULL */
+static char *report;            /* HINT: file pattern; NULL = none */
 static um_executor_t *executor;
 static um_pagemap_t *pagemap;
 static const um_backend_t *backend;
@@ -143,6 +145,7 @@ static um_status_t start_hinting(um_mode_t mode, const um_config_t *config)
 {
     const char *profile = config->profile_path ? config->profile_path : self.settings.profile;
     const char *trace = config->trace_path ? config->trace_path : self.settings.trace;
+    const char *path = config->report_path ? config->report_path : self.settings.report;
     um_status_t status = UM_OK;
 
     if (*profile && (status = start_learning(profile)) != UM_OK)
@@ -151,6 +154,7 @@ static um_status_t start_hinting(um_mode_t mode, const um_config_t *config)
         um_log(UM_LOG_WARN, "%s", reason);
         *reason = '\0';
     }
+    report = *path ? strdup(path) : NULL;
     return start_hinter(mode == UM_MODE_TRIAL);
 }
 
@@ -321,23 +325,44 @@ static void summarise(char *line, size_t bytes)
         um_hinter_stats(hinter, &hints);
         summary.hinted_launches = hints.hinted_launches;
         summary.declined = hints.declined;
+        summary.guard = hints.guard;
         summary.reason = hints.no_hints ? hints.no_hints : reason;
     }
     um_summary_line(&summary, line, bytes);
 }
 
+static void write_report(const char *line)
+{
+    um_outcome_t outcome = {.mode = self.settings.mode == UM_MODE_TRIAL ? "trial" : "hint",
+                            .reason = reason,
+                            .summary = line,
+                            .hinter = hinter};
+
+    um_runtime_stats(&outcome.stats);
+    um_hinter_stats(hinter, &outcome.hints);
+    if (outcome.hints.no_hints)
+        outcome.reason = outcome.hints.no_hints;
+    if (learning) {
+        outcome.profile = um_learning_path(learning);
+        outcome.told = um_learning_told(learning);
+    }
+    if (um_outcome_write(&outcome, report) != UM_OK)
+        um_log(UM_LOG_WARN, "the report '%.200s' is not written: %s", report, strerror(errno));
+}
+
 /* The bus has stopped: nothing changes any more. */
-static void keep(void)
+static void keep(const char *line)
 {
     if (learning)
         um_learning_save(learning, hinter, NULL);
-    if (recorder)
-        um_recorder_close(recorder);
+    if (report)
+        write_report(line);
 }
 
 void um_runtime_shutdown(void)
 {
     char line[512], said[sizeof(line) + 8];
+    bool stopped = false;
 
     if (atomic_load(&phase) != RUNNING)
         return;
@@ -350,12 +375,15 @@ void um_runtime_shutdown(void)
                 backend->detach();
             if (executor)
                 executor->ops->stop(executor);
-            if (!um_bus_stop(self.bus))
+            stopped = um_bus_stop(self.bus);
+            if (!stopped)
                 um_log(UM_LOG_WARN, "gave up waiting for what was under way at the end");
-            else
-                keep();
+            else if (recorder)
+                um_recorder_close(recorder);
         }
         summarise(line, sizeof(line));
+        if (stopped)
+            keep(line);
         if (!leave_note(UM_NOTE_END, line) && self.settings.summary && state != UM_RUNTIME_INERT)
             um_log_write(said, (size_t)snprintf(said, sizeof(said), "umrt: %s\n", line));
         atomic_store(&phase, STOPPED);

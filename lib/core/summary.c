@@ -19,6 +19,16 @@ void um_summary_bytes(uint64_t bytes, char out[32])
     snprintf(out, 32, "%.1f %s", value, unit[n]);
 }
 
+void um_summary_ns(uint64_t ns, char out[32])
+{
+    if (ns < 1000000)
+        snprintf(out, 32, "%" PRIu64 " us", ns / 1000);
+    else if (ns < 1000000000)
+        snprintf(out, 32, "%.1f ms", (double)ns * 1e-6);
+    else
+        snprintf(out, 32, "%.2f s", (double)ns * 1e-9);
+}
+
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
@@ -53,20 +63,43 @@ static void troubles(const um_summary_t *summary, char *out, size_t bytes)
                  summary->declined, plural(summary->declined));
 }
 
+/* What hints were worth: against the rounds that were left without. */
+static void worth(const um_guard_stats_t *guard, char *out, size_t bytes)
+{
+    char time[32], error[32];
+    size_t used;
+
+    *out = '\0';
+    if (!guard->groups)
+        return;
+    um_summary_ns((uint64_t)(guard->saved_ns < 0 ? -guard->saved_ns : guard->saved_ns), time);
+    um_summary_ns(guard->error_ns, error);
+    if (guard->measured)
+        used = (size_t)snprintf(out, bytes, "; %s %s +- %s, by %" PRIu64 " round%s without hints",
+                                guard->saved_ns < 0 ? "lost" : "saved", time, error,
+                                guard->withheld, plural(guard->withheld));
+    else
+        used = (size_t)snprintf(out, bytes, "; too short a run to measure what that saved");
+    if (guard->lost && used < bytes)
+        snprintf(out + used, bytes - used, "; given up in %" PRIu64 " of %" PRIu64 " places",
+                 guard->lost, guard->groups);
+}
+
 static int hint_line(const um_summary_t *summary, char *out, size_t bytes)
 {
     const um_runtime_stats_t *stats = &summary->stats;
-    char size[32], rest[256];
+    char size[32], rest[256], gain[160];
 
     troubles(summary, rest, sizeof(rest));
+    worth(&summary->guard, gain, sizeof(gain));
     if (stats->hints_applied) {
         um_summary_bytes(stats->prefetched_bytes, size);
         return snprintf(out, bytes,
                         "prefetched %s in %" PRIu64 " piece%s ahead of %" PRIu64 " of %" PRIu64
-                        " launch%s%s",
+                        " launch%s%s%s",
                         size, stats->hints_applied, plural(stats->hints_applied),
                         summary->hinted_launches, stats->launches, stats->launches == 1 ? "" : "es",
-                        rest);
+                        gain, rest);
     }
     if (*rest)
         return snprintf(out, bytes, "nothing prefetched%s", rest);

@@ -2,6 +2,7 @@
 #ifndef UM_SUMMARY_H
 #define UM_SUMMARY_H
 
+#include "exec/guard.h"
 #include "um_runtime.h"
 
 typedef struct um_summary {
@@ -10,6 +11,7 @@ typedef struct um_summary {
     const char *trace_path;   /* RECORD; else NULL */
     uint64_t hinted_launches; /* launches that something was prefetched for */
     uint64_t declined;        /* arguments left alone because nothing was known about their use */
+    um_guard_stats_t guard; /* what it was worth; all zero = nobody measured */
     um_runtime_stats_t stats;
 } um_summary_t;
 
@@ -18,5 +20,7 @@ int um_summary_line(const um_summary_t *summary, char *out, size_t bytes);
 
 /* "3.0 GiB", "512 KiB", "17 bytes". */
 void um_summary_bytes(uint64_t bytes, char out[32]);
+/* "1.25 s", "3.4 ms", "17 us". */
+void um_summary_ns(uint64_t ns, char out[32]);
 
 #endif

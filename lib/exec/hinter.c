@@ -22,6 +22,7 @@
 typedef struct advisor {
     const um_advisor_ops_t *ops;
     void *state;
+    um_account_t account;
 } advisor_t;
 
 struct um_hinter {
@@ -81,7 +82,8 @@ static um_hints_t hints_of(um_hinter_t *hinter, unsigned i)
                         .view = &hinter->view,
                         .who = hinter->advisor[i].ops,
                         .guard = hinter->guard,
-                        .index = i};
+                        .index = i,
+                        .account = &hinter->advisor[i].account};
 }
 
 /* Who may propose here; what has lost and is in force is taken back. */
@@ -346,6 +348,26 @@ static void on_device(um_hinter_t *hinter, const um_ev_device_t *device)
     um_log(UM_LOG_INFO, "gpu %d (%s) is only observed: %s", device->device, device->name, no);
 }
 
+static void enter_outcome(um_hinter_t *hinter, const um_ev_hint_t *hint)
+{
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        um_account_t *account = &hinter->advisor[i].account;
+
+        if (strcmp(account->who, hint->who) != 0)
+            continue;
+        account->driver_ns += hint->duration_ns;
+        if (hint->result == UM_HINT_APPLIED) {
+            account->applied++;
+            account->applied_bytes += hint->bytes;
+        } else if (hint->result == UM_HINT_FAILED) {
+            account->failed++;
+        } else {
+            account->cancelled++;
+        }
+        return;
+    }
+}
+
 static void on_outcome(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_hint_t *hint = &event->u.hint;
@@ -354,6 +376,7 @@ static void on_outcome(um_hinter_t *hinter, const um_event_t *event)
         um_gate_app(hinter->gate, hint);
         return;
     }
+    enter_outcome(hinter, hint);
     um_gate_done(hinter->gate, hint);
     um_log(UM_LOG_DEBUG,
            "%.3f ms: %s of %" PRIu64 " bytes at 0x%" PRIx64 ": %s, %.1f us in the driver (%s: %s)",
@@ -527,7 +550,7 @@ static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
 
     if (ops->abi != UM_ADVISOR_ABI || hinter->n_advisors == MAX_ADVISORS)
         return UM_OK;
-    *advisor = (advisor_t){.ops = ops, .state = calloc(1, bytes)};
+    *advisor = (advisor_t){.ops = ops, .state = calloc(1, bytes), .account = {.who = ops->name}};
     if (!advisor->state)
         return UM_ERR_NO_MEMORY;
     um_advisor_options(ops, advisor->state);
@@ -627,6 +650,15 @@ void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx)
     }
     if (hinter->guard)
         um_guard_learned(hinter->guard, fn, ctx);
+}
+
+size_t um_hinter_accounts(const um_hinter_t *hinter, um_account_t *out, size_t max)
+{
+    size_t n = hinter->n_advisors < max ? hinter->n_advisors : max;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = hinter->advisor[i].account;
+    return n;
 }
 
 void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out)

@@ -48,6 +48,11 @@ void um_hinter_context_going(um_hinter_t *hinter, uint32_t context, uint64_t now
  * bus thread, or once the bus has stopped. */
 void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx);
 
+/* What each advisor did so far; writes at most max, returns how many. On the bus thread, or once the bus
+ * has stopped. */
+typedef struct um_account um_account_t; /* view.h */
+size_t um_hinter_accounts(const um_hinter_t *hinter, um_account_t *out, size_t max);
+
 typedef struct um_hinter_stats {
     um_gate_stats_t gate;
     um_guard_stats_t guard;

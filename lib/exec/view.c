@@ -141,6 +141,9 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
         cause.wait = view->sync->kind ? view->sync->kind : UM_SYNC_DEVICE;
     }
     admitted = um_gate_propose(hints->gate, hint, &cause);
+    hints->account->proposals++;
+    hints->account->proposed_bytes += hint->bytes;
+    hints->account->admitted += admitted;
     if (admitted && hints->guard)
         um_guard_admitted(hints->guard, hints->index, hint);
     if (admitted && hint->kind == UM_HINT_PREFETCH)

@@ -29,12 +29,22 @@ struct um_view {
     uint32_t n_kernels;
 };
 
+/* What one advisor proposed, and what became of it. */
+typedef struct um_account {
+    const char *who;
+    uint64_t proposals, proposed_bytes;
+    uint64_t admitted, applied, failed, cancelled; /* pieces */
+    uint64_t applied_bytes;
+    uint64_t driver_ns; /* spent in the calls */
+} um_account_t;
+
 struct um_hints {
     um_gate_t *gate;
     um_view_t *view;
     const um_advisor_ops_t *who;
     um_guard_t *guard; /* may be NULL */
     unsigned index;    /* of the advisor, for the guard */
+    um_account_t *account;
     uint32_t admitted;
     bool declined;
 };

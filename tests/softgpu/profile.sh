@@ -107,6 +107,28 @@ ok "show of a trace is 2" gives 2 "$umrt" profile show e.umt
 ok "with the reason" says 'a trace, not a profile'
 ok "a profile is a trace file" gives 0 "$umrt" info a.ump
 
+# What was done and why.
+export UMRT_GUARD_PER_MILLE=10
+ok "a report" hinted 12 --mode trial --report r.json --profile a.ump
+ok "is JSON" [ "$(python3 -c "import json; d = json.load(open('r.json')); print(d['schema'], d['mode'])")" = "umrt-run trial" ]
+ok "counts what each advisor did" [ "$(python3 -c "import json; d = json.load(open('r.json'));
+print(sum(a['pieces_applied'] for a in d['advisors']) == d['hints']['applied'] > 0)")" = True ]
+ok "says what was withheld" [ "$(python3 -c "import json; d = json.load(open('r.json')); print(d['guard']['withheld'] > 1)")" = True ]
+ok "and what the line said" grep -qF "$(sed -n 's/^umrt: //p' said)" r.json
+ok "it is replaced by the next" hinted 6 --report r.json
+ok "of which it tells" grep -q '"mode": "hint"' r.json
+ok "a report as text" hinted 6 --report r.txt
+ok "begins with the line at exit" [ "$(head -1 r.txt)" = "umrt run: $(sed -n 's/^umrt: //p' said)" ]
+ok "has the advisors" grep -q '^  ahead  *proposed' r.txt
+ok "a file that is no report is 2" gives 2 "$umrt" run --report main.c -- true
+ok "and stays" cmp main.c same.c
+for off in off 0 false no; do
+    UMRT_MODE=$off CUDA_INJECTION64_PATH="$UM_BUILDDIR/.libs/libumrt.so" \
+        "$programs/back_and_forth" 8 6 >now 2>said
+    ok "UMRT_MODE=$off: the program alone, nothing said" cmp alone now
+    ok "UMRT_MODE=$off: really" [ ! -s said ]
+done
+
 # Trial.
-ok "trial" env UMRT_GUARD_PER_MILLE=10 "$umrt" run --mode trial -- "$programs/back_and_forth" 8 6
+ok "trial" "$umrt" run --mode trial -- "$programs/back_and_forth" 8 6
 finish

@@ -369,7 +369,9 @@ Test(runtime, hints_through_the_whole_loop)
     um_runtime_shutdown();
     um_runtime_region_going(runtime, FAKE_BASE);
     cr_assert(note(1, &left));
-    cr_assert_str_eq(left.text, "prefetched 64.0 MiB in 2 pieces ahead of 1 of 1 launch");
+    cr_assert_str_eq(left.text,
+                     "prefetched 64.0 MiB in 2 pieces ahead of 1 of 1 launch; too short a run to "
+                     "measure what that saved");
     cleanup();
 }
 

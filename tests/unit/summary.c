@@ -38,6 +38,29 @@ Test(summary, says_what_was_prefetched)
     expect(&s, "prefetched 64.0 KiB in 1 piece ahead of 1 of 1 launch");
 }
 
+Test(summary, says_what_that_was_worth)
+{
+    um_summary_t s = hint();
+
+    s.hinted_launches = 12;
+    s.stats.launches = 5000;
+    s.stats.hints_applied = 96;
+    s.stats.prefetched_bytes = (uint64_t)3 << 30;
+    s.guard.groups = 3;
+    expect(&s, "prefetched 3.0 GiB in 96 pieces ahead of 12 of 5000 launches; too short a run to "
+               "measure what that saved");
+    s.guard.measured = true;
+    s.guard.saved_ns = 1234567890;
+    s.guard.error_ns = 3400000;
+    s.guard.withheld = 7;
+    expect(&s, "prefetched 3.0 GiB in 96 pieces ahead of 12 of 5000 launches; saved 1.23 s +- 3.4 "
+               "ms, by 7 rounds without hints");
+    s.guard.saved_ns = -17000;
+    s.guard.withheld = s.guard.lost = 1;
+    expect(&s, "prefetched 3.0 GiB in 96 pieces ahead of 12 of 5000 launches; lost 17 us +- 3.4 "
+               "ms, by 1 round without hints; given up in 1 of 3 places");
+}
+
 Test(summary, says_why_there_was_nothing_to_do)
 {
     um_summary_t s = hint();
