@@ -14,7 +14,7 @@ static const char usage[] =
     "usage: umrt import [-o OUT.umt] [-p PID] FILE\n"
     "Turns a trace of another profiler into a umrt trace. FILE is told by its content: what\n"
     "nvprof --print-gpu-trace prints (also with --csv), what nvprof -o writes, or an export of\n"
-    "Nsight Systems (nsys export --type sqlite REPORT.nsys-rep).\n"
+    "Nsight Systems (nsys export --type sqlite REPORT.nsys-rep), or of umrt (umrt export).\n"
     "\n"
     "  -o, --output=OUT.umt   where to write (default: FILE with the extension .umt)\n"
     "  -p, --process=PID      the process to read, where the file has several (default: the one "
@@ -150,9 +150,10 @@ static void say_read(const um_writing_t *w, const char *in)
         {UM_EV_MARK, "mark", "marks"},
     };
     const char *tracing = fact_value(w, "um.tracing"), *between = ": ";
+    const char *kind = fact_value(w, "import.kind"); /* an export has its trace's facts */
     char count[UM_SAY_BYTES];
 
-    um_print("%s (%s)", in, fact_value(w, "import.kind"));
+    um_print("%s (%s)", in, *kind != '\0' ? kind : um_import_kind_name(UM_IMPORT_EXPORT));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         uint64_t n = w->count[kinds[i].type];
 
@@ -163,7 +164,7 @@ static void say_read(const um_writing_t *w, const char *in)
     }
     if (between[0] == ':')
         printf(": no records");
-    if (strcmp(tracing, "on") != 0)
+    if (*tracing != '\0' && strcmp(tracing, "on") != 0)
         um_print("; unified-memory tracing: %s (%s)", tracing,
                  fact_value(w, "um.tracing.evidence"));
     if (fact_value(w, "import.other-processes")[0] != '\0')

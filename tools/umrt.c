@@ -23,6 +23,7 @@ static const um_cmd_t commands[] = {
     {"replay", "say what each policy would do for the program of a trace, here or on another GPU",
      um_cmd_replay},
     {"import", "turn a trace of nvprof or Nsight Systems into one of umrt", um_cmd_import},
+    {"export", "write the events of a trace into an SQLite database", um_cmd_export},
     {"gen", "write a trace of a made-up program whose every access is known", um_cmd_gen},
     {"profile", "what runs have learned of a program: show, merge, diff", um_cmd_profile},
     {"info", "what this machine can do, what the settings are, what a trace holds", um_cmd_info},

@@ -19,6 +19,7 @@ const char *um_import_kind_name(um_import_kind_t kind)
         [UM_IMPORT_NVPROF_SQLITE] = "nvprof SQLite",
         [UM_IMPORT_NSYS_SQLITE] = "Nsight Systems SQLite",
         [UM_IMPORT_UMT] = "umt",
+        [UM_IMPORT_EXPORT] = "umrt export",
     };
 
     return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
@@ -168,6 +169,9 @@ um_status_t um_import_process(const char *path, uint32_t process, um_event_fn fn
             break;
         case UM_IMPORT_NVPROF_SQLITE:
             status = import_sqlite(&im, um_import_nvprof_sqlite);
+            break;
+        case UM_IMPORT_EXPORT:
+            status = import_sqlite(&im, um_import_export);
             break;
         case UM_IMPORT_NSYS_SQLITE:
             status = import_sqlite(&im, um_import_nsys_sqlite);

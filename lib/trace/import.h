@@ -1,7 +1,8 @@
 /*
  * import.h - foreign traces become events. Part of the umrt command only (SQLite).
  *
- * What an importer hands over, in this order:
+ * What an importer hands over, in this order (but for an export of umrt, which gives the events of the
+ * exported trace as they were, with its own facts and no others):
  *   1. FACT, OPTION and DEVICE events:
  *        umrt.version
  *        import.kind              um_import_kind_name
@@ -35,7 +36,8 @@ typedef enum um_import_kind {
     UM_IMPORT_NVPROF_TEXT = 1, /* nvprof --print-gpu-trace, with or without --csv */
     UM_IMPORT_NVPROF_SQLITE = 2,
     UM_IMPORT_NSYS_SQLITE = 3,
-    UM_IMPORT_UMT = 4 /* already ours */
+    UM_IMPORT_UMT = 4,   /* already ours */
+    UM_IMPORT_EXPORT = 5 /* a database of `umrt export` */
 } um_import_kind_t;
 
 const char *um_import_kind_name(um_import_kind_t kind);

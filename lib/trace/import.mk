@@ -10,4 +10,5 @@ libumtool_la_SOURCES += \
 	%D%/import_open.h %D%/import_open.c \
 	%D%/import_sqlite.h %D%/import_sqlite.c \
 	%D%/import_nvprof_sqlite.c \
+	%D%/export.h %D%/export.c %D%/export_shape.h %D%/export_shape.c %D%/import_export.c \
 	%D%/import_nsys.h %D%/import_nsys_sqlite.c %D%/import_nsys_facts.c

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "trace/export_shape.h"
+
 /* Steps of SQLite's machine: a pass over a row takes about 40 and there are about ten passes; a row is at
  * least 15 bytes long. */
 enum {
@@ -136,6 +138,10 @@ um_status_t um_import_sqlite_kind(um_import_t *im, sqlite3 *db, um_import_kind_t
          UM_IMPORT_NSYS_SQLITE},
     };
 
+    if (pragma(db, "PRAGMA application_id") == UM_EXPORT_APPLICATION) {
+        *out = UM_IMPORT_EXPORT;
+        return UM_OK;
+    }
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         char *query = sqlite3_mprintf("SELECT 1 FROM sqlite_master WHERE type = 'table' AND (%s)",
                                       kinds[i].condition);
@@ -150,6 +156,7 @@ um_status_t um_import_sqlite_kind(um_import_t *im, sqlite3 *db, um_import_kind_t
             return UM_OK;
         }
     }
-    return um_import_fail(im, UM_ERR_FORMAT,
-                          "an SQLite database, but neither nvprof's nor an Nsight Systems export");
+    return um_import_fail(
+        im, UM_ERR_FORMAT,
+        "an SQLite database, but neither nvprof's, nor an Nsight Systems export, nor one of umrt");
 }

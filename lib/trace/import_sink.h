@@ -71,6 +71,8 @@ um_status_t um_import_nvprof_text(um_import_t *im, FILE *in);
 um_status_t um_import_is_nvprof_text(FILE *in);
 
 um_status_t um_import_nvprof_sqlite(um_import_t *im, struct sqlite3 *db);
+/* A database that umrt has exported: the events of the trace as they were. */
+um_status_t um_import_export(um_import_t *im, struct sqlite3 *db);
 um_status_t um_import_nsys_sqlite(um_import_t *im, struct sqlite3 *db);
 
 #endif

@@ -47,7 +47,7 @@ violations() {
                 bad = to ~ "^tools/"
             else if (FILENAME ~ /^tools\//)
                 bad = to ~ "^(lib|cupti|advisors)/" && !(to ~ installed || to ~ "^lib/(report|sim)/" ||
-                      to ~ "^lib/trace/(import|schema)[.]h$" ||
+                      to ~ "^lib/trace/(export|import|schema)[.]h$" ||
                       to ~ "^lib/model/profile[.]h$" ||
                       to ~ "^lib/core/(config|note|recorder|regions)[.]h$")
             if (bad)
