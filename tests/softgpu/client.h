@@ -37,5 +37,6 @@ extern _Thread_local CUptiResult sg_last_error;
 void sg_cupti_attach(void); /* libcuda tells us from now on */
 void sg_activity_record(const sg_record_t *record);
 void sg_activity_managed(void);
+void sg_call_back(CUpti_CallbackDomain domain, uint32_t id, const void *data);
 
 #endif

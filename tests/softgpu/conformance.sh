@@ -19,6 +19,14 @@ cp "$out" all
 ok "the probes run" [ "$status" = 0 ]
 ok "all answers are the real one's, or listed in README.md" same
 
+# As documented: without a runtime library nobody makes runtime callbacks; NVTX's come once NVTX has loaded CUPTI.
+holds() { grep -qxF -- "$1" all || { grep "^${1%%:*}: " all; return 1; }; }
+ok "the runtime's domain can be enabled" holds "domains: enable the runtime's = 0"
+ok "and is silent without a runtime" holds "domains: runtime callbacks without a runtime = 0"
+ok "NVTX's domain tells of marks and ranges" \
+    holds "domains: NVTX callbacks =  nvtxMarkA(here) nvtxRangePushA(outer)=0 nvtxRangePop()=0"
+ok "records are on the client's clock where it gives one" holds "own clock: they are on that clock = 1"
+
 # Which lines of the last run's section are not those of the whole run.
 changed() { grep "^$1: " all | diff - "$out" | grep '^[<>]'; }
 changes() { [ "$(changed "$1")" = "$2" ] || { changed "$1"; return 1; }; }

@@ -35,10 +35,14 @@ typedef struct params {
 
 static const struct {
     int version; /* of CUDA: this and later ones */
-    uint32_t api, ids;
+    uint32_t api;
+    uint32_t
+        ids[DOMAINS]; /* of each domain, as its headers count them; 0: there is no such domain */
 } versions[] = {
-    {132, 130200, 820}, {130, 130000, 807}, {128, 26, 782}, {124, 22, 754},
-    {121, 19, 710},     {120, 18, 701},     {118, 18, 677},
+    {132, 130200, {0, 820, 540, 24, 3, 50, 4}}, {130, 130000, {0, 807, 523, 24, 3, 50, 4}},
+    {128, 26, {0, 782, 487, 22, 3, 50, 4}},     {124, 22, {0, 754, 468, 22, 3, 50, 4}},
+    {121, 19, {0, 710, 445, 21, 3, 50}},        {120, 18, {0, 701, 445, 21, 3, 50}},
+    {118, 18, {0, 677, 434, 21, 3, 50}},
 };
 
 static size_t version(void)
@@ -53,7 +57,7 @@ static size_t version(void)
 
 /* ---- libcuda tells -------------------------------------------------------------------------------- */
 
-static void call_back(CUpti_CallbackDomain domain, uint32_t id, const void *data)
+void sg_call_back(CUpti_CallbackDomain domain, uint32_t id, const void *data)
 {
     for (int i = 0; i < SUBSCRIBERS; i++) {
         subscriber_t *s = __atomic_load_n(&subscribers[i], __ATOMIC_ACQUIRE);
@@ -87,17 +91,17 @@ static void told_call(const sg_told_t *told)
         .correlationId = told->correlation,
     };
 
-    call_back(CUPTI_CB_DOMAIN_DRIVER_API, told->id, &data);
+    sg_call_back(CUPTI_CB_DOMAIN_DRIVER_API, told->id, &data);
 }
 
 static void told_context(CUcontext context, bool created)
 {
     CUpti_ResourceData data = {.context = context};
 
-    call_back(CUPTI_CB_DOMAIN_RESOURCE,
-              created ? CUPTI_CBID_RESOURCE_CONTEXT_CREATED
-                      : CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
-              &data);
+    sg_call_back(CUPTI_CB_DOMAIN_RESOURCE,
+                 created ? CUPTI_CBID_RESOURCE_CONTEXT_CREATED
+                         : CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
+                 &data);
 }
 
 static void told_module(CUcontext context, uint32_t id, const char *image, size_t bytes,
@@ -106,10 +110,10 @@ static void told_module(CUcontext context, uint32_t id, const char *image, size_
     CUpti_ModuleResourceData module = {.moduleId = id, .cubinSize = bytes, .pCubin = image};
     CUpti_ResourceData data = {.context = context, .resourceDescriptor = &module};
 
-    call_back(CUPTI_CB_DOMAIN_RESOURCE,
-              loaded ? CUPTI_CBID_RESOURCE_MODULE_LOADED
-                     : CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
-              &data);
+    sg_call_back(CUPTI_CB_DOMAIN_RESOURCE,
+                 loaded ? CUPTI_CBID_RESOURCE_MODULE_LOADED
+                        : CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING,
+                 &data);
 }
 
 void sg_cupti_attach(void)
@@ -185,11 +189,7 @@ SG_CUPTI(cuptiEnableCallback, 0,
           CUpti_CallbackId id),
          (enable, s, domain, id))
 {
-    bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
-
-    if (!s || domain == 0 || domain >= DOMAINS || id == 0 || id >= IDS ||
-        (driver && id >= versions[version()].ids) ||
-        (domain == CUPTI_CB_DOMAIN_RESOURCE && id > 23))
+    if (!s || domain >= DOMAINS || id == 0 || id >= versions[version()].ids[domain])
         return CUPTI_ERROR_INVALID_PARAMETER;
     __atomic_store_n(&s->enabled[domain][id], enable != 0, __ATOMIC_RELAXED);
     return CUPTI_SUCCESS;
@@ -199,7 +199,7 @@ SG_CUPTI(cuptiEnableDomain, 0,
          (uint32_t enable, CUpti_SubscriberHandle s, CUpti_CallbackDomain domain),
          (enable, s, domain))
 {
-    if (!s || domain == 0 || domain >= DOMAINS)
+    if (!s || domain >= DOMAINS || !versions[version()].ids[domain])
         return CUPTI_ERROR_INVALID_PARAMETER;
     for (unsigned id = 1; id < IDS; id++)
         __atomic_store_n(&s->enabled[domain][id], enable != 0, __ATOMIC_RELAXED);
@@ -229,12 +229,6 @@ SG_CUPTI(cuptiGetCallbackState, 0,
 SG_CUPTI(cuptiGetVersion, 0, (uint32_t * out), (out))
 {
     *out = versions[version()].api;
-    return CUPTI_SUCCESS;
-}
-
-SG_CUPTI(cuptiGetTimestamp, 0, (uint64_t * ns), (ns))
-{
-    *ns = sg_driver.now_ns();
     return CUPTI_SUCCESS;
 }
 

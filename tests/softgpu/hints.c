@@ -82,8 +82,8 @@ CUresult sg_prefetch_v2(CUdeviceptr addr, size_t bytes, CUmemLocation where, uns
 }
 
 static CUresult batch(CUdeviceptr *addr, size_t *bytes, size_t n, CUmemLocation *where,
-                      size_t *first, size_t n_where, unsigned long long flags, CUstream stream,
-                      bool discard)
+                      const size_t *first, size_t n_where, unsigned long long flags,
+                      CUstream stream, bool discard)
 {
     bool move = where != NULL;
 

@@ -107,13 +107,13 @@ static void run_symbols(void)
 static void run_modules(void)
 {
     const char *text = kernels_text(), *name = NULL;
-    CUmodule module, other;
+    CUmodule module = NULL, other;
     CUfunction f = NULL;
-    CUlibrary library;
+    CUlibrary library = NULL;
     CUkernel kernel = NULL;
     CUdeviceptr p;
     size_t bytes, offset;
-    int value;
+    int value = 0;
 
     begin();
     PROBE("cuModuleLoadData of words", cuModuleLoadData(&other, "these are words"));

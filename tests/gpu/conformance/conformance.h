@@ -28,7 +28,7 @@ typedef struct section {
 /* Each ends with a NULL name. */
 extern const section_t um_probes_contexts[], um_probes_memory[], um_probes_hints[],
     um_probes_code[], um_probes_streams[], um_probes_graphs[], um_probes_callbacks[],
-    um_probes_records[];
+    um_probes_domains[], um_probes_records[];
 
 /* ---- what a section has come to ----------------------------------------------------------------------- */
 

@@ -104,9 +104,9 @@ static void *with_a_dead_context(void *context)
 
 static void run_contexts(void)
 {
-    CUcontext primary, own, now = NULL, popped = NULL;
+    CUcontext primary = NULL, own = NULL, now = NULL, popped = NULL;
     CUdevice device = -1;
-    CUdeviceptr p;
+    CUdeviceptr p = 0;
     pthread_barrier_t both;
     pthread_t thread;
 

@@ -24,6 +24,9 @@ static struct {
     __typeof__(&cuptiGetVersion) version;
     __typeof__(&cuptiGetResultString) string;
     __typeof__(&cuptiGetLastError) last_error;
+    __typeof__(&cuptiActivityRegisterTimestampCallback) own_clock;
+    __typeof__(&cuptiGetTimestamp) timestamp;
+    int (*begin_nvtx)(const void *(*export_table)(uint32_t id));
 } cupti;
 
 static inline void open_cupti(void)
@@ -46,6 +49,9 @@ static inline void open_cupti(void)
         {"cuptiGetVersion", &cupti.version},
         {"cuptiGetResultString", &cupti.string},
         {"cuptiGetLastError", &cupti.last_error},
+        {"cuptiActivityRegisterTimestampCallback", &cupti.own_clock},
+        {"cuptiGetTimestamp", &cupti.timestamp},
+        {"InitializeInjectionNvtx2", &cupti.begin_nvtx},
     };
     const char *home = getenv("CUDA_HOME");
     char path[4096];

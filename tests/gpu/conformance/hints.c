@@ -18,7 +18,8 @@ static void run_prefetch(void)
                   no_type = {.type = (CUmemLocationType)77};
     CUdeviceptr p, device;
     CUstream stream;
-    void *host = malloc(MIB), *pinned;
+    static char host[MIB];
+    void *pinned;
     size_t n = 4 * MIB;
     CUresult (*old)(CUdeviceptr, size_t, CUdevice, CUstream) = NULL;
 
@@ -76,7 +77,7 @@ static void run_advise(void)
     };
     char what[64];
     CUdeviceptr p, device;
-    void *host = malloc(MIB);
+    static char host[MIB];
     size_t n = 4 * MIB;
     CUmem_advise set = CU_MEM_ADVISE_SET_READ_MOSTLY;
 

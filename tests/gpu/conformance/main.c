@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 {
     const section_t *const tables[] = {um_probes_contexts,  um_probes_memory,  um_probes_hints,
                                        um_probes_code,      um_probes_streams, um_probes_graphs,
-                                       um_probes_callbacks, um_probes_records};
+                                       um_probes_callbacks, um_probes_domains, um_probes_records};
 
     um_progress =
         mmap(NULL, sizeof(*um_progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

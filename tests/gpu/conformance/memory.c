@@ -7,7 +7,7 @@
 
 static void run_device_memory(void)
 {
-    CUdeviceptr p, base = 0;
+    CUdeviceptr p = 0, base = 0;
     size_t bytes = 0, pitch = 0;
     void *host = malloc(MIB);
 
@@ -182,7 +182,7 @@ static void run_mappings(void)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = on_gpu};
     CUmemAccessDesc access = {.location = on_gpu, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr p = 0;
     size_t unit = 0;
 

@@ -14,11 +14,11 @@ static void wait_for_flag(void *flag)
 
 static void run_streams(void)
 {
-    CUstream blocking, other, priority;
+    CUstream blocking = NULL, other = NULL, priority = NULL;
     CUevent event, later, untimed;
     CUcontext context = NULL, own = begin();
     unsigned flags = 99;
-    int least, greatest, got = 99, go = 0;
+    int least = 0, greatest = 0, got = 99, go = 0;
     float ms;
     CUdeviceptr p;
 
