@@ -2,7 +2,8 @@
 EXTRA_DIST += tests/unit/hints_fake.h tests/unit/program_fake.h
 check_PROGRAMS += tests/unit/pagemap tests/unit/residency tests/unit/gate tests/unit/hinter \
 	tests/unit/workers_threads tests/unit/recorder tests/unit/summary \
-	tests/unit/decisions tests/unit/readback tests/unit/sharing tests/unit/guard tests/unit/footprint
+	tests/unit/decisions tests/unit/readback tests/unit/sharing tests/unit/guard \
+	tests/unit/footprint tests/unit/placement
 tests_unit_pagemap_SOURCES = tests/unit/pagemap.c
 tests_unit_residency_SOURCES = tests/unit/residency.c
 tests_unit_gate_SOURCES = tests/unit/gate.c
@@ -12,6 +13,7 @@ tests_unit_readback_SOURCES = tests/unit/readback.c
 tests_unit_sharing_SOURCES = tests/unit/sharing.c
 tests_unit_guard_SOURCES = tests/unit/guard.c
 tests_unit_footprint_SOURCES = tests/unit/footprint.c
+tests_unit_placement_SOURCES = tests/unit/placement.c
 tests_unit_workers_threads_SOURCES = tests/unit/workers_threads.c
 tests_unit_recorder_SOURCES = tests/unit/recorder.c
 tests_unit_summary_SOURCES = tests/unit/summary.c

@@ -243,9 +243,9 @@ static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n, int32_t 
                             admitted > 0 || hinter->any_sync);
     for (uint32_t i = 0; i < n; i++)
         um_footprints_decided(hinter->footprints, range[i].watch,
-                              range[i].admitted               ? UM_WATCH_HINTED
-                              : range[i].declined || withheld ? UM_WATCH_LEFT
-                                                              : UM_WATCH_QUIET);
+                              range[i].admitted                                  ? UM_WATCH_HINTED
+                              : range[i].declined || withheld || !range[i].asked ? UM_WATCH_LEFT
+                                                                                 : UM_WATCH_QUIET);
     return admitted;
 }
 

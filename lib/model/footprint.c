@@ -186,9 +186,11 @@ static uint32_t density_of(const um_seen_t *seen, uint64_t end)
     uint32_t touched = 0, of = 0;
 
     for (uint32_t i = 0; i < seen->n; i++)
-        if (seen->chunk[i] + UM_BLOCK_BYTES <= end) {
+        if (seen->chunk[i] < end) {
+            bool stops = seen->chunk[i] + UM_BLOCK_BYTES > end && seen->clear == seen->last;
+
             touched += seen->touched[i];
-            of += seen->of[i];
+            of += stops ? seen->touched[i] : seen->of[i];
         }
     return of ? (100 * touched + of / 2) / of : UINT32_MAX;
 }

@@ -16,7 +16,7 @@
 #define EXACT      ((uint64_t)8 << 20) /* an end known to that is known */
 #define LATE_NS    2000000u /* after a wait: the CPU may have taken back what the GPU took */
 #define STALE      4096u    /* launches after which a watch is given up */
-#define FRUITLESS  8u /* launches between two that are watched where there is nothing to be seen */
+#define FRUITLESS  8u       /* launches between two that are watched where sentinels show nothing */
 #define CHUNKS     (UM_BLOCK_BYTES / UM_BIG_PAGE_BYTES)
 
 /* ---- waits and regions ---- */
@@ -273,7 +273,8 @@ void um_footprints_decided(um_footprints_t *footprints, um_watch_t *watch, um_wa
         shape->since = 0;
     if (!placed) {
         /* There is nothing to be seen here: it need not be looked for so often. */
-        if (shape && how != UM_WATCH_QUIET && shape->interval < FRUITLESS)
+        if (shape && how != UM_WATCH_QUIET &&
+            shape->interval < (how == UM_WATCH_LEFT ? UM_WIDEST : FRUITLESS))
             shape->interval *= 2;
         drop(footprints, watch);
     }

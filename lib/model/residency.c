@@ -529,6 +529,7 @@ bool um_residency_peek(um_residency_t *residency, uint32_t id, uint64_t addr, um
     size_t n = 0;
 
     if (!region || !residency->can_look || !blocks_of(region, addr, UM_BLOCK_BYTES, &first, &end) ||
+        region->block[first].advice ||
         residency->tables.present(residency->tables.ctx, addr, UM_BLOCK_BYTES, found,
                                   sizeof(found) / sizeof(found[0]), &n, &present_bytes) != UM_OK)
         return false;

@@ -82,7 +82,8 @@ void um_residency_launch_end(um_residency_t *residency, uint32_t region, int32_t
 void um_residency_leave(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes);
 
 /* What the CPU has of a block now, by the page tables: bit i = its i-th 64 KiB. `addr` is the block's start,
- * wholly inside the region. What is found gone is believed to be on the GPU. False = they cannot be asked. */
+ * wholly inside the region. What is found gone is believed to be on the GPU. False = they cannot be asked,
+ * or do not say it: where advice is in force the GPU may map or duplicate what the CPU has. */
 typedef struct um_chunks {
     uint32_t any, all; /* some of it; all of it */
 } um_chunks_t;

@@ -233,6 +233,31 @@ static void gather(um_gen_t *gen)
     }
 }
 
+/* As gather, of a table that the CPU keeps: it renews an eighth of it between, another one each time. */
+static void lookup(um_gen_t *gen)
+{
+    const um_gen_options_t *o = um_gen_options(gen);
+    uint64_t part = o->bytes / 8, pieces = o->bytes / 100 / UM_PAGE_BYTES;
+    uint32_t data = um_gen_region(gen, "table", o->bytes), out;
+    uint32_t kernel = um_gen_kernel(gen, "_Z6lookupPfPKfm", "pcv");
+
+    pieces = pieces < 1 ? 1 : pieces > 16384 ? 16384 : pieces;
+    out = um_gen_region(gen, "out", pieces * 4);
+    um_gen_host(gen, WRITE, data, 0, o->bytes);
+    for (uint32_t i = 0; i < o->iterations && !um_gen_failed(gen); i++) {
+        um_gen_launch(gen, kernel, 0, 0, pieces * 32);
+        um_gen_arg(gen, 0, out, 0);
+        um_gen_arg(gen, 1, data, 0);
+        for (uint64_t k = 0; k < pieces && !um_gen_failed(gen); k++)
+            um_gen_access(gen, READ, data, um_gen_random(gen, o->bytes), UM_PAGE_BYTES, AFTER);
+        um_gen_access(gen, WRITE, out, 0, pieces * 4, BESIDE);
+        um_gen_end(gen);
+        um_gen_wait(gen);
+        um_gen_host(gen, READ, out, 0, pieces * 4);
+        um_gen_host(gen, WRITE, data, i % 8 * part, part);
+    }
+}
+
 /* One level of a traversal: the lists of the frontier's vertices, whose lengths follow a power law. */
 static void graph_level(um_gen_t *gen, uint32_t kernel, const uint32_t *region, double share,
                         uint64_t edges, uint64_t vertices)
@@ -456,6 +481,10 @@ const um_gen_pattern_t um_gen_patterns[] = {
     {"pipeline", "pieces go through five kernels on four streams", {GIB, 5, 1, 0, 2}, pipeline},
     {"table", "CPU and GPU look things up in what nobody writes", {GIB, 40, 1, 1, 1}, table},
     {"gather", "one page in a hundred, drawn by lot", {4 * GIB, 5, 1, 1, 8}, gather},
+    {"lookup",
+     "one page in a hundred of a table that the CPU keeps renewing",
+     {512 * MIB, 20, 1, 1, 8},
+     lookup},
     {"graph", "breadth-first traversal, degrees by a power law", {2 * GIB, 3, 1, 1, 4}, graph},
     {"matmul", "matrix product in tiles", {GIB, 2, 1, 0, 16}, matmul},
     {"decode",

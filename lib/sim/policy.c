@@ -33,6 +33,7 @@ const um_policy_t um_policies[] = {
     UM_ADVISOR("readback", "what the CPU is known to read after a wait: to the host at the wait"),
     UM_ADVISOR("read_mostly", "copies on both sides of what nobody writes, by trial"),
     UM_ADVISOR("calm", "what goes back and forth: kept where it is"),
+    UM_ADVISOR("placement", "what kernels read here and there: mapped over the link, not moved"),
     UM_ADVISOR("evict", "room made ahead of need by next use"),
     {.name = "run",
      .doc = "first_touch and ahead together: umrt run as it is without options",

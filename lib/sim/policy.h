@@ -16,7 +16,8 @@ typedef struct um_policy {
     const um_advisor_ops_t *const *table;
 } um_policy_t;
 
-/* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm, evict;
+/* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm,
+ * placement, evict;
  * "run": the advisors of `umrt run` without options; "umrt": all of them together, as with
  * --advisors=all. Ends with name == NULL. */
 extern const um_policy_t um_policies[];

@@ -75,6 +75,10 @@ run 1.15 ping-pong 256M 5 machine
 readback 1.2 ping-pong 64M 10 machine
 read_mostly 1.1 table 256M 40 machine
 calm 1.5 table 64M 40 machine
+placement 1.7 lookup 256M 40 machine
+umrt 1.7 lookup 256M 40 machine
+run 1.05 gather 3G 5 machine
+run 1.4 pool 512M 20 machine
 evict 1.03 pool 256M 10 50%
 umrt 1.5 ping-pong 64M 10 machine
 static 1.2 stencil 64M 10 machine

@@ -1,0 +1,188 @@
+/* The rule of advisors/placement.c: when a range is mapped instead of moved, and when no more. */
+#include <criterion/criterion.h>
+
+#include "program_fake.h"
+
+#define KERNEL 7u
+#define BYTES  (128 * MIB)
+
+static uint64_t pause_ns = 10000000;
+
+static void define(bool is_const)
+{
+    um_param_t param = {.size_bytes = 8,
+                        .flags = is_const ? UM_PARAM_CONST_POINTER | UM_PARAM_POINTER
+                                          : UM_PARAM_POINTER};
+    um_event_t event = {.type = UM_EV_KERNEL, .time_ns = tick()};
+
+    event.u.kernel = (um_ev_kernel_t){
+        .kernel = KERNEL, .name = "k", .n_params = 1, .layout_known = 1, .params = &param};
+    feed(event);
+}
+
+static void start(bool is_const)
+{
+    program_start("placement,first_touch,ahead", NULL);
+    define(is_const);
+    allocate(1, 0, BYTES);
+}
+
+static unsigned mapped(unsigned first)
+{
+    return hints_by(first, "placement", UM_HINT_ACCESSED_BY, NULL);
+}
+
+static unsigned let_go(unsigned first)
+{
+    return hints_by(first, "placement", UM_HINT_UNSET_ACCESSED_BY, NULL);
+}
+
+/* The CPU has it all, the GPU touches so much of every 2 MiB; nothing moves where it is mapped. Returns the
+ * number of the first hint. */
+static unsigned round_of(uint64_t touched, bool stays)
+{
+    um_arg_t arg = {.region = 1};
+    um_event_t event;
+    unsigned first = program.n_hints;
+
+    program.tables.now_ns += pause_ns;
+    touch(0, BYTES);
+    event = event_launch(tick(), ++program.correlation, &arg, 1);
+    event.u.launch.kernel = KERNEL;
+    tick();
+    feed(event);
+    for (uint64_t at = 0; at < BYTES && !stays; at += 2 * MIB)
+        fake_set(&program.tables, at, touched, false);
+    wait_all();
+    return first;
+}
+
+/* Rounds until it is mapped; how many. */
+static unsigned until_mapped(void)
+{
+    for (unsigned i = 1; i <= 60; i++) {
+        round_of(128 * 1024, false);
+        if (mapped(0))
+            return i;
+    }
+    return 0;
+}
+
+Test(placement, maps_what_is_read_here_and_there)
+{
+    unsigned n;
+
+    start(true);
+    n = until_mapped();
+    cr_assert_geq(n, 3); /* so many that as many again would pay for it */
+    cr_assert_eq(hints_by(0, "placement", UM_HINT_PREFERRED_LOCATION, NULL), mapped(0));
+    for (unsigned i = 0; i < program.n_hints; i++)
+        if (strcmp(program.hint[i].who, "placement") == 0) {
+            cr_assert_eq(program.hint[i].order, UM_ORDER_BEFORE);
+            cr_assert_eq(program.hint[i].device,
+                         program.hint[i].kind == UM_HINT_ACCESSED_BY ? FAKE_GPU : UM_DEVICE_HOST);
+        }
+    n = program.n_hints;
+    for (int i = 0; i < 10; i++)
+        round_of(0, true);
+    cr_assert_eq(hints_by(n, NULL, UM_HINT_PREFETCH, NULL), 0); /* nobody moves it meanwhile */
+    program_stop();
+}
+
+Test(placement, not_what_a_kernel_may_write)
+{
+    start(false);
+    cr_assert_eq(until_mapped(), 0);
+    program_stop();
+}
+
+Test(placement, not_what_is_touched_all_over)
+{
+    start(true);
+    for (int i = 0; i < 60; i++)
+        round_of(2 * MIB, false);
+    cr_assert_eq(mapped(0), 0);
+    program_stop();
+}
+
+Test(placement, not_what_is_small)
+{
+    setenv("UMRT_PLACEMENT_MIN", "1G", 1);
+    start(true);
+    cr_assert_eq(until_mapped(), 0);
+    program_stop();
+}
+
+Test(placement, not_where_the_program_advises_itself)
+{
+    um_event_t hint = {.type = UM_EV_HINT};
+
+    start(true);
+    hint.time_ns = tick();
+    hint.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFERRED_LOCATION,
+                                 .result = UM_HINT_APPLIED,
+                                 .addr = FAKE_BASE,
+                                 .bytes = BYTES,
+                                 .region = 1,
+                                 .who = "app",
+                                 .why = ""};
+    feed(hint);
+    cr_assert_eq(until_mapped(), 0);
+    program_stop();
+}
+
+Test(placement, lets_go_when_moving_would_have_paid)
+{
+    unsigned n;
+
+    start(true);
+    cr_assert_gt(until_mapped(), 0);
+    for (n = 1; n < 100 && !let_go(0); n++)
+        round_of(0, true);
+    cr_assert_geq(n, 20);
+    cr_assert_leq(n, 60);
+    cr_assert_eq(hints_by(0, "placement", UM_HINT_UNSET_PREFERRED_LOCATION, NULL), let_go(0));
+    n = program.n_hints;
+    for (int i = 0; i < 40; i++) /* and not at once again */
+        round_of(128 * 1024, false);
+    cr_assert_eq(mapped(n), 0);
+    program_stop();
+}
+
+Test(placement, lets_go_at_once_when_launches_take_longer)
+{
+    unsigned n;
+
+    start(true);
+    cr_assert_gt(until_mapped(), 0);
+    pause_ns *= 2;
+    for (n = 1; n < 100 && !let_go(0); n++)
+        round_of(0, true);
+    cr_assert_leq(n, 10);
+    program_stop();
+}
+
+/* Half of it is touched, and the CPU takes that back each time. */
+Test(placement, maps_what_comes_and_goes_though_it_is_not_so_sparse)
+{
+    start(true);
+    for (int i = 0; i < 40; i++) {
+        um_event_t fault = {.type = UM_EV_CPU_FAULT};
+
+        round_of(640 * 1024, false);
+        fault.time_ns = tick();
+        fault.u.cpu_fault = (um_ev_cpu_fault_t){.addr = FAKE_BASE, .region = 1};
+        feed(fault);
+    }
+    cr_assert_gt(mapped(0), 0);
+    program_stop();
+}
+
+Test(placement, but_not_what_comes_and_stays)
+{
+    start(true);
+    for (int i = 0; i < 40; i++)
+        round_of(640 * 1024, false);
+    cr_assert_eq(mapped(0), 0);
+    program_stop();
+}
