@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Every call that umrt makes of the driver and of CUPTI fails once, fails always, and is missing, each in turn: the
-# program prints and returns what it does alone. The list of calls is that of a run that counts them.
+# program prints and returns what it does alone. The list of calls is that of a run that counts them; hints are those
+# of all advisors.
 # shellcheck source=tests/softgpu/soft.sh
 . "$UM_SRCDIR/tests/softgpu/soft.sh"
 export SOFTGPU_GPUS=1
 modes="run record"
-programs_and_options="graph:1 3;families:1;life:capture"
+programs_and_options="graph:1 3;families:1;life:capture;hinted:waits"
 IFS=';' read -r -a all <<<"$programs_and_options"
 
 # as_alone COMMAND...
@@ -29,7 +30,7 @@ for entry in "${all[@]}"; do
     "$programs/$program" "${options[@]}" >alone.out
     for mode in $modes; do
         command=("$umrt" "$mode" -q)
-        [ "$mode" = record ] && command+=(-o t.umt)
+        if [ "$mode" = record ]; then command+=(-o t.umt); else command+=(--advisors all --guard-per-mille 0); fi
         command+=(-- "$programs/$program" "${options[@]}")
         rm -f calls
         SOFTGPU_CALLS=$tmp/calls "${command[@]}" >/dev/null 2>&1
@@ -47,6 +48,16 @@ for entry in "${all[@]}"; do
         done <called
     done
 done
+# Advice is rare: calls of its own, each failing, in a program that moves one array to and fro.
+"$programs/hinted" shared >alone.out
+for code in 1 101 999; do
+    ok "run: advice fails with $code" failing "cuMemAdvise* fail $code by libumrt*" \
+        "$umrt" run -q --advisors calm,ahead --guard-per-mille 0 -- "$programs/hinted" shared
+done
+ok "run: advice is slow" failing "cuMemAdvise* slow 20ms by libumrt*" \
+    "$umrt" run -q --advisors calm,ahead --guard-per-mille 0 -- "$programs/hinted" shared
+ok "run: advice never returns" failing "cuMemAdvise* hang by libumrt*" \
+    "$umrt" run -q --advisors calm,ahead --guard-per-mille 0 -- "$programs/hinted" shared
 ok "many calls were tried" [ "$(wc -l <tried)" -gt 30 ]
 
 # Not failing but slow, or never coming back.
