@@ -22,6 +22,7 @@
 #include "core/log.h"
 
 #define UM_FRAMES      16    /* of the program, told */
+#define UM_NATIVE      8     /* of a Python program's libraries, before its own */
 #define UM_LOOK        48    /* looked at: our own, CUPTI's and the driver's come first */
 #define UM_FRAME_BYTES 1536  /* of one call site's text */
 #define UM_SITES       16384 /* remembered; three quarters of them are told, further ones are 0 */
@@ -76,20 +77,21 @@ static bool um_frame_put(char *text, size_t *used, const um_loaded_t *module, ui
  * frames stand for it and for what is below. */
 static size_t um_frames_text(void *const *pc, int n, char *text)
 {
-    size_t used = 0, told = 0;
+    size_t used = 0, told = 0, most = um_python_is_there() ? UM_NATIVE : UM_FRAMES;
 
-    for (int i = 0; i < n && told < UM_FRAMES; i++) {
+    for (int i = 0; i < n && told < most; i++) {
         /* A return address may be the next function's first byte. */
         uintptr_t at = (uintptr_t)pc[i] - 1;
         const um_loaded_t *module = um_loaded_at(at);
         if (told == 0 && (!module || module->tooling))
             continue;
         if (module && module->python && um_python_frames(text, UM_FRAME_BYTES, &used))
-            break;
+            return used;
         if (!um_frame_put(text, &used, module, at))
-            break;
+            return used;
         told++;
     }
+    um_python_frames(text, UM_FRAME_BYTES, &used);
     return used;
 }
 
@@ -160,4 +162,5 @@ void um_callsite_prepare(void)
 
     (void)!backtrace(pc, 2); /* loads libgcc_s the first time */
     um_loaded_refresh();
+    um_python_look();
 }

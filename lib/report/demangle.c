@@ -1,5 +1,6 @@
 #include "demangle.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,37 +32,59 @@ char *um_demangle(const char *name)
     return readable ? readable : strdup(name);
 }
 
+/* Length of an operator's name at `text` ("operator()", "operator<<", "operator new"), 0 elsewhere. */
+static size_t operator_at(const char *whole, const char *text)
+{
+    size_t n = strlen("operator");
+
+    if (strncmp(text, "operator", n) != 0 ||
+        (text > whole && (isalnum((unsigned char)text[-1]) || text[-1] == '_')))
+        return 0;
+    if (text[n] == ' ') /* of a type, new, delete */
+        return n + 1;
+    if (!strncmp(text + n, "()", 2) || !strncmp(text + n, "[]", 2))
+        return n + 2;
+    return n + strspn(text + n, "<>=-+*/&|^!~%,");
+}
+
+/* The first character at or after `from`, outside of < > and { }, that is in `wanted`; skips what only
+ * looks like one. NULL = none. */
+static char *outside(char *whole, char *from, char wanted)
+{
+    size_t depth = 0;
+
+    for (char *at = from; *at; at++) {
+        size_t name = operator_at(whole, at);
+
+        if (name) {
+            at += name - 1;
+        } else if (!strncmp(at, "(anonymous", 10)) {
+            at += strcspn(at, ")");
+            if (!*at)
+                break;
+        } else if (*at == wanted && !depth) {
+            return at;
+        } else if (*at == '<' || *at == '{') {
+            depth++;
+        } else if ((*at == '>' || *at == '}') && depth) {
+            depth--;
+        }
+    }
+    return NULL;
+}
+
 char *um_demangle_short(const char *name)
 {
-    char *full = um_demangle(name);
-    size_t depth = 0, end, begin = 0;
+    char *full = um_demangle(name), *end, *begin, *blank;
 
     if (!full)
         return NULL;
-    /* Up to the parameter list or, before it, the template arguments of the last component. */
-    for (end = 0; full[end]; end++) {
-        if (full[end] == '(' && !depth && strncmp(full + end, "(anonymous", 10) != 0)
-            break;
-        if (full[end] == '(' && !strncmp(full + end, "(anonymous", 10))
-            end += strcspn(full + end, ")");
-        else if (full[end] == '<')
-            depth++;
-        else if (full[end] == '>' && depth)
-            depth--;
-        if (!full[end])
-            break;
-    }
-    full[end] = 0;
-    /* A return type stands before the last blank outside < >. */
-    depth = 0;
-    for (size_t i = 0; i < end; i++) {
-        if (full[i] == '<')
-            depth++;
-        else if (full[i] == '>' && depth)
-            depth--;
-        else if (full[i] == ' ' && !depth && strncmp(full + i, " namespace)", 11) != 0)
-            begin = i + 1;
-    }
-    memmove(full, full + begin, end - begin + 1);
+    /* Up to the parameter list; a return type stands before the last blank. */
+    end = outside(full, full, '(');
+    if (end)
+        *end = '\0';
+    for (begin = full; (blank = outside(full, begin, ' ')) != NULL;)
+        begin = blank + 1;
+    memmove(full, begin, strlen(begin) + 1);
     return full;
 }

@@ -179,12 +179,63 @@ static uint32_t number_of(Dwarf_Die *die, unsigned attribute)
     return dwarf_formudata(dwarf_attr(die, attribute, &memory), &word) == 0 ? (uint32_t)word : 0;
 }
 
+/* The die that says where the function was declared: an inlined copy names the function, and that the
+ * declaration in its class. */
+static bool declaration_of(Dwarf_Die *die, Dwarf_Die *out)
+{
+    static const unsigned towards[] = {DW_AT_abstract_origin, DW_AT_specification};
+    Dwarf_Attribute memory;
+    Dwarf_Die next;
+
+    *out = *die;
+    for (int steps = 0; steps < 8; steps++) {
+        bool moved = false;
+
+        for (size_t i = 0; i < 2 && !moved; i++) {
+            moved = dwarf_formref_die(dwarf_attr(out, towards[i], &memory), &next) != NULL;
+            if (moved)
+                *out = next;
+        }
+        if (!moved)
+            return true;
+    }
+    return false; /* only damaged information goes in circles */
+}
+
+/* Of internal functions compilers give no linkage name: what is around tells. */
+static void name_scope(um_dwarf_frame_t *frame, Dwarf_Die *die)
+{
+    Dwarf_Die declaration, *around = NULL;
+    int n = declaration_of(die, &declaration) ? dwarf_getscopes_die(&declaration, &around) : 0;
+    size_t used = 0;
+
+    for (int i = n - 1; i > 0; i--) {
+        int tag = dwarf_tag(&around[i]);
+        const char *name = dwarf_diename(&around[i]);
+
+        if (tag != DW_TAG_namespace && tag != DW_TAG_class_type && tag != DW_TAG_structure_type &&
+            tag != DW_TAG_union_type && tag != DW_TAG_subprogram && tag != DW_TAG_module)
+            continue;
+        if (!name)
+            name = tag == DW_TAG_namespace              ? "(anonymous namespace)"
+                   : !strcmp(frame->name, "operator()") ? "{lambda}"
+                                                        : "(anonymous)";
+        int wrote = snprintf(frame->scope + used, sizeof(frame->scope) - used, "%s::", name);
+        if (wrote < 0 || (size_t)wrote >= sizeof(frame->scope) - used)
+            break;
+        used += (size_t)wrote;
+    }
+    free(around);
+}
+
 static void name_frame(um_dwarf_frame_t *frame, Dwarf_Die *die)
 {
     frame->linkage = text_of(die, DW_AT_linkage_name);
     if (!frame->linkage)
         frame->linkage = text_of(die, DW_AT_MIPS_linkage_name);
     frame->name = dwarf_diename(die);
+    if (!frame->linkage && frame->name)
+        name_scope(frame, die);
 }
 
 static bool is_fortran(Dwarf_Die *unit)

@@ -12,6 +12,7 @@ typedef struct um_dwarf um_dwarf_t;
 typedef struct um_dwarf_frame {
     const char *linkage; /* mangled */
     const char *name;
+    char scope[256]; /* of the name, where there is no linkage: "solver::"; "" = none */
     const char *file, *directory; /* directory: in which it was compiled */
     uint32_t line, column;
     bool fortran, inlined;

@@ -81,7 +81,7 @@ static um_site_t *site_at(const um_places_t *p, size_t i)
 /* One more element, zeroed, at the end; NULL = no memory. */
 static void *add(um_places_t *p, um_list_t *list, size_t bytes)
 {
-    if (list->n == list->size) {
+    if (!list->at || list->n == list->size) {
         size_t size = list->size ? list->size * 2 : 32;
         void *at = realloc(list->at, size * bytes);
 
@@ -335,7 +335,8 @@ static const char *shown_file(const char *file, const char *directory)
 
 static void fill_line(um_places_t *p, const um_dwarf_frame_t *frame, um_source_line_t *line)
 {
-    char *function = keep(p, um_readable_name(frame->linkage, frame->name, frame->fortran));
+    char *function =
+        keep(p, um_readable_name(frame->linkage, frame->name, frame->scope, frame->fortran));
     const char *file = frame->file ? frame->file : "";
     char *whole = NULL;
 
@@ -392,6 +393,9 @@ static void look(um_places_t *p, um_file_t *file, um_spot_t *spot)
         fill_line(p, &frames[i], &lines[i]);
     spot->lines = lines;
     spot->n_lines = n;
+    /* The line of a library's own code helps nobody. */
+    if (um_is_runtime_module(spot->module) && *lines[0].function)
+        lines[0].line = lines[0].column = 0;
     spot->text = line_text(p, &lines[0], spot->module);
     if (lines[0].line)
         spot->why = "";

@@ -68,7 +68,7 @@ bool um_is_python_library(const char *path)
 /* gfortran's "__grid_MOD_make" is make of module grid. */
 static char *fortran_name(const char *linkage, const char *name)
 {
-    const char *in = linkage && !strncmp(linkage, "__", 2) ? strstr(linkage, "_MOD_") : NULL;
+    const char *in = !strncmp(linkage, "__", 2) ? strstr(linkage, "_MOD_") : NULL;
     char *readable = NULL;
 
     if (in && asprintf(&readable, "%.*s::%s", (int)(in - linkage - 2), linkage + 2, in + 5) < 0)
@@ -78,14 +78,18 @@ static char *fortran_name(const char *linkage, const char *name)
     return strdup(name ? name : !strcmp(linkage, "MAIN__") ? "main program" : linkage);
 }
 
-char *um_readable_name(const char *linkage, const char *name, bool fortran)
+char *um_readable_name(const char *linkage, const char *name, const char *scope, bool fortran)
 {
+    char *readable = NULL;
+
     if (!linkage && !name)
         return strdup("");
-    if (fortran || (linkage && (!strcmp(linkage, "MAIN__") ||
-                                (!strncmp(linkage, "__", 2) && strstr(linkage, "_MOD_")))))
+    if (!linkage)
+        return asprintf(&readable, "%s%s", scope, name) < 0 ? NULL : readable;
+    if (fortran || !strcmp(linkage, "MAIN__") ||
+        (!strncmp(linkage, "__", 2) && strstr(linkage, "_MOD_")))
         return fortran_name(linkage, name);
-    if (linkage && !strncmp(linkage, "_Z", 2))
+    if (!strncmp(linkage, "_Z", 2))
         return um_demangle_short(linkage);
     return strdup(name ? name : linkage);
 }

@@ -11,7 +11,7 @@ links=("$soft/lib64/libcuda.so.1" "-Wl,-rpath,$soft/lib64")
 # build OUTPUT OPTION...
 build() { "${CC:-cc}" -g -O1 -w -fno-omit-frame-pointer -o "$@" "${links[@]}"; }
 # line FILE MARK: the number of the line that ends with the mark.
-line() { grep -n "[/!]\*\?\*\? *$2 *\(\*/\)\?$" "$1" | cut -d: -f1; }
+line() { grep -nE "(//|/\\*|!|#) $2( \\*/)?$" "$1" | cut -d: -f1; }
 
 # recorded PROGRAM OPTION...: into PROGRAM.umt, PROGRAM.json and PROGRAM.txt.
 recorded() {
@@ -30,6 +30,8 @@ for row in json.load(open(sys.argv[1]))[sys.argv[2]]:
     print(row["place"], "|", row.get("from") or "", "|", row.get("note") or row.get("why_no_line") or "")' \
         "$1.json" "$2"
 }
+# reported_again PROGRAM TEXT: recorded and reported anew, it names TEXT.
+reported_again() { recorded "$1" && names "$1" regions "$2"; }
 # names PROGRAM TABLE TEXT: a row's place is TEXT.
 names() {
     places "$1" "$2" | grep -qF -- "$3 |" || { echo "no place '$3' in $2:"; places "$1" "$2"; return 1; }
@@ -63,6 +65,75 @@ ok "a shared library: built" build shared program.c -DWITH_LIBRARY ./libgrid.so 
 ok "a shared library: recorded" recorded shared
 ok "a shared library: its own line" names shared regions "library_grid (library.c:$(line library.c LIBRARY))"
 ok "a shared library: the program's lines" name_all shared
+
+# names_from PROGRAM TABLE TEXT FROM: the same with the caller.
+names_from() {
+    places "$1" "$2" | grep -qF -- "$3 | $4 |" || { echo "no place '$3' from '$4' in $2:"; places "$1" "$2"; return 1; }
+}
+
+lambda_named() { # each compiler calls it otherwise
+    places plus regions | grep -qE "^main.*lambda.*operator\(\) \(program.cpp:$(line program.cpp LAMBDA)\)" ||
+        { places plus regions; return 1; }
+}
+
+# ---- languages ----
+if command -v "${CXX:-c++}" >/dev/null; then
+    ok "C++: built" "${CXX:-c++}" -g -O2 -w -o plus program.cpp "${links[@]}"
+    ok "C++: recorded" recorded plus
+    ok "C++: an inlined function" names plus regions "solver::inlined (program.cpp:$(line program.cpp INLINED))"
+    ok "C++: a lambda" lambda_named
+    ok "C++: the library's functions are stepped over" names plus regions "by_library (program.cpp:$(line program.cpp BY_LIBRARY))"
+else
+    skip "C++" "no C++ compiler"
+fi
+if command -v gfortran >/dev/null; then
+    ok "Fortran: built" gfortran -g -O1 -w -o formula program.f90 "${links[@]}"
+    ok "Fortran: recorded" recorded formula
+    ok "Fortran: a module's procedure" names formula regions "grid::make (program.f90:$(line program.f90 MAKE))"
+    ok "Fortran: one of no module" names formula regions "outside (program.f90:$(line program.f90 OUTSIDE))"
+    strip -g formula
+    ok "Fortran, symbols only: readable" reported_again formula "grid::make (formula)"
+else
+    skip "Fortran" "no gfortran"
+fi
+if command -v clang >/dev/null; then
+    ok "clang: built" clang -g -O1 -w -o other program.c "${links[@]}"
+    ok "clang: recorded" recorded other
+    ok "clang: every place has its line" name_all other
+else
+    skip "clang" "it is not here"
+fi
+if python3 -c 'import ctypes' 2>/dev/null; then
+    ok "Python: recorded" gives 0 "$umrt" record -q -o snake.umt -- python3 program.py
+    ok "Python: reported" reported snake
+    ok "Python: the program's function, and its callers" \
+        names_from snake call_sites "Model.grid ($tmp/program.py:$(line program.py GRID))" \
+        "<module> ($tmp/program.py:$(line program.py FIRST))"
+else
+    skip "Python" "no ctypes"
+fi
+
+# ---- a runtime inside the program ----
+"${CC:-cc}" -O1 -w -c runtime.c
+ok "static runtime: built" build inside static.c runtime.o
+ok "static runtime: recorded" recorded inside
+ok "static runtime: stepped over by its names" names inside regions "direct (static.c:$(line static.c DIRECT))"
+ok "static runtime: an allocator of the program's, and who calls it" \
+    names_from inside call_sites "own_alloc (static.c:$(line static.c OWN_ALLOC))" "fine (static.c:$(line static.c FINE))"
+# within FUNCTION: the offsets that the report names in PROGRAM lie in a function of the program it was.
+within() {
+    local begin end at
+    read -r begin end < <(nm -S inside | awk -v f="$2" '$4 == f { print $1, $2 }')
+    for at in $(places "$1" call_sites | grep -oE "$1\+0x[0-9a-f]+" | sed 's/.*+//'); do
+        ((at >= 16#$begin && at < 16#$begin + 16#$end)) && return 0
+    done
+    echo "no place in $2:" && places "$1" call_sites && return 1
+}
+cp inside hidden && strip --strip-all hidden
+ok "static runtime, stripped: recorded" recorded hidden
+ok "static runtime, stripped: frames that all sites have are not the place" within hidden direct
+ok "static runtime, stripped: callers tell sites apart" within hidden coarse
+ok "static runtime, stripped: so for the other" within hidden fine
 
 # ---- without debug information ----
 cp pie bare && strip --strip-all bare
@@ -105,6 +176,19 @@ cp pie noise && recorded noise && head -c 20000 /dev/urandom >noise
 ok "noise: reported" reported noise
 mkfifo pipe && cp pie wait && recorded wait && mv pipe wait
 ok "a pipe in its place: reported without waiting" reported wait
+
+# Debug information that is wrong under the right build id: any answer but a crash.
+cp pie wrong && recorded wrong && cp wrong whole
+damaged() {
+    local i at
+    read -r at size < <(readelf -SW whole | awk '/ \.debug_info /{ sub(/.*\.debug_info/, ""); print strtonum("0x" $3), strtonum("0x" $4) }' 2>/dev/null)
+    for ((i = 0; i < 40; i++)); do
+        cp whole wrong
+        printf '\xff\x00\x91' | dd of=wrong bs=1 conv=notrunc seek=$((at + (size * i) / 40)) status=none
+        gives 0 "$umrt" report --json wrong.umt || return 1
+    done
+}
+ok "damaged debug information: forty reports" damaged
 
 # ---- launches, on request ----
 launches() { "$umrt" dump -t launch "$1.umt" | grep -c 'call_site=0x[1-9a-f]'; }
