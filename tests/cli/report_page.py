@@ -124,6 +124,7 @@ ok("and each of its codes", lambda: run(
 ok("a field that this page has never heard of is shown, as text", lambda: run(
     "finding({...report.findings[0], news: '<i>new</i>', undo: 'a\\nb', odds: [{x: 1}]})"
     ".textContent.includes('<i>new</i>')"))
+ok("everything has a name to be read out", unnamed)
 look("top")
 
 ok("a click on a title sorts, the largest first", lambda: (
@@ -240,7 +241,6 @@ ok("the time line tells what happens when", lambda: (
 
 # ---- for everybody ----------------------------------------------------------------------------------------
 
-ok("everything has a name to be read out", unnamed)
 ok("every table has a caption", lambda: run("[...document.querySelectorAll('table')].every(t => t.caption?.textContent)"))
 ok("no two elements share an id", lambda: run(
     "(ids => new Set(ids).size === ids.length)([...document.querySelectorAll('[id]')].map(e => e.id))"))

@@ -286,7 +286,7 @@ function drawCells(map, view, way, width, height) {
     }
   }
   const image = new ImageData(width, height), out = image.data;
-  const [one, other, third] = ['in', 'out', 'fault'].map(rgb), strength = 185 / Math.log1p(most);
+  const [one, other, third] = ['in', 'out', 'fault'].map(rgb), strength = 145 / Math.log1p(most);
   for (let i = 0, at = 0; i < into.length; i++, at += 4) {
     const moved = into[i] + from[i], all = moved || faulted[i];
     if (!all) continue;
@@ -294,13 +294,13 @@ function drawCells(map, view, way, width, height) {
     out[at] = base[0] * share + other[0] * (1 - share);
     out[at + 1] = base[1] * share + other[1] * (1 - share);
     out[at + 2] = base[2] * share + other[2] * (1 - share);
-    out[at + 3] = 70 + strength * Math.log1p(all);
+    out[at + 3] = 110 + strength * Math.log1p(all);
   }
   return image;
 }
 
 function heatMap(map, view, way) {
-  const height = () => Math.max(180, Math.min(440, 40 + map.regions.length * 60));
+  const height = () => Math.max(200, Math.min(460, 60 + map.regions.length * 100));
   const place = y => map.regions.find(region => y < region.top + region.height) ?? map.regions.at(-1);
   function draw(context, scale) {
     const left = gutter(), wide = context.canvas.width - Math.round(left * scale), tall = context.canvas.height;

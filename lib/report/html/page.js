@@ -191,9 +191,8 @@ function folded(title, ...makers) {
 }
 
 function facts(object) {
-  return make('dl', {}, ...Object.entries(object)
-    .filter(([, value]) => value !== null && value !== undefined && value !== '')
-    .flatMap(([key, value]) => [make('dt', {}, titled(key)), make('dd', {}, show(key, value))]));
+  const known = Object.entries(object).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  return known.length === 0 ? null : make('dl', {}, ...known.flatMap(([key, value]) => [make('dt', {}, titled(key)), make('dd', {}, show(key, value))]));
 }
 
 // ---- light and dark ------------------------------------------------------------------------------------

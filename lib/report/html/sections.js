@@ -7,7 +7,7 @@ const report = part('report'), replayed = part('replay');
 function summary() {
   const added = (rows, key) => rows.reduce((sum, row) => sum + (row[key] ?? 0), 0);
   const records = type => added(report.traces.map(trace => trace.records), type);
-  const best = report.findings[0];
+  const best = report.findings[0], totals = report.totals ?? {};
   const tiles = [
     ['run', time(Math.max(...report.traces.map(trace => trace.span_ns)))],
     ['findings', count(report.findings_found)],
@@ -16,6 +16,8 @@ function summary() {
     ['to CPU', bytes(added(report.traces, 'to_host_bytes'))],
     ['GPU fault records', count(records('gpu_fault'))],
     ['CPU faults', count(records('cpu_fault'))],
+    totals.gpu_fault_ns ? ['GPU waited for faults', time(totals.gpu_fault_ns)] : null,
+    totals.cpu_wait_ns ? ['CPU waited for pages', time(totals.cpu_wait_ns)] : null,
     report.traces.some(trace => trace.loss.events) ? ['records lost', count(added(report.traces.map(t => t.loss), 'records'))] : null,
   ].filter(tile => tile);
   const about = trace => Object.fromEntries(Object.entries(trace)
@@ -42,32 +44,43 @@ function summary() {
 const readFirst = ['where', 'seen', 'todo', 'code'];
 const inTitle = ['rank', 'title', 'win_ns', 'kind', 'also', 'confidence'];
 
+// What is neither a word nor a number: code, lists, groups of facts. null: it is one of those.
 function rendered(key, value) {
-  const empty = value === null || value === '' || (typeof value === 'object' && !Object.keys(value).length);
-  if (empty) return [];
-  if (typeof value === 'string' && (value.includes('\n') || /^(code|patch|undo|diff)/.test(key)))
-    return [make('p', {class: 'soft'}, titled(key)), code(titled(key), value)];
-  if (Array.isArray(value) && value.every(one => one && typeof one === 'object'))
-    return [table(titled(key), value)];
-  if (key === 'code' && typeof value === 'object') {
-    const texts = Object.entries(value).filter(([, text]) => text);
-    const same = texts.every(([, text]) => text === texts[0][1]);
-    return (same ? [[texts.map(([dialect]) => titled(dialect)).join(', '), texts[0][1]]]
-      : texts.map(([dialect, text]) => [titled(dialect), text]))
-      .flatMap(([dialect, text]) => [make('p', {class: 'soft'}, dialect), code(`code for ${dialect}`, text)]);
-  }
-  if (typeof value === 'object' && !Array.isArray(value))
-    return [make('details', {}, make('summary', {}, titled(key)), facts(value))];
-  return [facts({[key]: value})];
+  if (typeof value === 'string')
+    return value.includes('\n') || /^(code|patch|undo|diff)/.test(key)
+      ? [make('p', {class: 'soft'}, titled(key)), code(titled(key), value)] : null;
+  if (typeof value !== 'object') return null;
+  if (Array.isArray(value))
+    return value.every(one => one && typeof one === 'object') ? [table(titled(key), value)] : null;
+  if (key !== 'code') return [make('details', {}, make('summary', {}, titled(key)), facts(value))];
+  const texts = Object.entries(value).filter(([, text]) => text);
+  const same = texts.length && texts.every(([, text]) => text === texts[0][1]);
+  return (same ? [[texts.map(([dialect]) => titled(dialect)).join(', '), texts[0][1]]]
+    : texts.map(([dialect, text]) => [titled(dialect), text]))
+    .flatMap(([dialect, text]) => [make('p', {class: 'soft'}, dialect), code(`code for ${dialect}`, text)]);
 }
 
 function finding(f) {
   const rest = Object.keys(f).filter(key => !readFirst.includes(key) && !inTitle.includes(key));
+  const body = [];
+  let words = {}; // those in a row are one list
+  for (const key of [...readFirst, ...rest]) {
+    const value = f[key];
+    if (value === null || value === undefined || value === '' ||
+      (typeof value === 'object' && !Object.keys(value).length)) continue;
+    const elements = rendered(key, value);
+    if (!elements) {
+      words[key] = value;
+      continue;
+    }
+    body.push(facts(words), ...elements);
+    words = {};
+  }
   return make('article', {class: 'finding', 'aria-labelledby': `finding-${f.rank}`},
     make('h3', {id: `finding-${f.rank}`}, make('span', {}, `${f.rank}. ${f.title}`),
       make('span', {class: 'win'}, f.win_ns ? `about ${time(f.win_ns)} to win` : 'time to win not known')),
     make('p', {class: 'soft'}, `${[f.kind, ...(f.also ?? [])].join(', ')}; confidence ${show('confidence', f.confidence)}`),
-    ...[...readFirst, ...rest].filter(key => key in f).flatMap(key => rendered(key, f[key])));
+    ...body, facts(words));
 }
 
 function findings() {
@@ -89,7 +102,7 @@ function maps() {
     return;
   }
   const way = make('select', {change: () => { legend(); view.listeners.forEach(draw => draw()); }},
-    make('option', {value: 'all'}, 'moves, and faults without one'), make('option', {value: 'moves'}, 'moves'),
+    make('option', {value: 'all'}, 'moves, else faults'), make('option', {value: 'moves'}, 'moves'),
     make('option', {value: 'faults'}, 'faults'));
   const where = make('select', {change: () => {
     const region = map.regions[where.value];
