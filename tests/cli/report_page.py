@@ -112,7 +112,10 @@ ok("all sections are there, each with a heading", lambda: run(
     "[...document.querySelectorAll('section')].map(s => s.id).join(' ') === "
     "'summary findings map what-if regions kernels phases' && "
     "[...document.querySelectorAll('section')].every(s => s.querySelector('h2').textContent)"))
-ok("every finding is shown, in order", lambda: run(
+ok("the first findings are shown, the others when asked for", lambda: (
+    before := run("document.querySelectorAll('.finding').length"), click("#findings > button"),
+    before == run("findingsAtFirst") < run("document.querySelectorAll('.finding').length"))[2])
+ok("then every finding is there, in order", lambda: run(
     "document.querySelectorAll('.finding').length === report.findings.length && report.findings.length > 2 && "
     "[...document.querySelectorAll('.finding h3')].every((h, i) => h.textContent.startsWith(i + 1 + '. '))"))
 ok("a finding shows each of its texts", lambda: run(

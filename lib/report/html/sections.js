@@ -42,6 +42,7 @@ function summary() {
 
 // What every finding has, in the order of reading; whatever else it has comes after, by its kind of value.
 const readFirst = ['where', 'seen', 'todo', 'code'];
+const findingsAtFirst = 20;
 const inTitle = ['rank', 'title', 'win_ns', 'kind', 'also', 'confidence'];
 
 // What is neither a word nor a number: code, lists, groups of facts. null: it is one of those.
@@ -84,10 +85,17 @@ function finding(f) {
 }
 
 function findings() {
-  const shown = report.findings, left = report.findings_found - shown.length;
+  const shown = report.findings, left = report.findings_found - shown.length, rest = shown.slice(findingsAtFirst);
+  const more = make('button', {type: 'button', click: () => {
+    const others = rest.map(finding);
+    more.replaceWith(...others);
+    others[0].tabIndex = -1;
+    others[0].focus();
+  }}, `Show ${count(rest.length)} more findings`);
   section('findings', 'Findings',
     make('p', {class: 'soft'}, 'By time to win. The times are estimates, and may overlap.'),
-    ...(shown.length ? shown.map(finding) : [make('p', {}, 'None in what was recorded.')]),
+    ...(shown.length ? shown.slice(0, findingsAtFirst).map(finding) : [make('p', {}, 'None in what was recorded.')]),
+    rest.length ? more : null,
     left > 0 ? make('p', {}, `${count(left)} more: umrt report --top`) : null);
 }
 
