@@ -77,14 +77,15 @@ function titled(key) {
 
 const rowsAtFirst = 50;
 const spare = new Set(['mangled', 'region', 'addr', 'traces', 'gpu_fault_groups', 'last_launch_that_faulted',
-  'family', 'regions', 'trace', 'hints_refused', 'stall_ns', 'thrash_pages_4k', 'remote_maps', 'on_gpu']);
+  'family', 'regions', 'trace', 'hints_refused', 'stall_ns', 'thrash_pages_4k', 'remote_maps', 'on_gpu',
+  'call_site', 'frames', 'module', 'offset', 'why_no_line']);
 
 // Rows are objects of like keys. bar: a column drawn as bars, with a mark at bar.mark.
 function table(caption, rows, {bar = null} = {}) {
   const keys = [...new Set(rows.flatMap(row => Object.keys(row)))];
   const numeric = key => rows.every(row => row[key] === null || typeof row[key] === 'number');
   const blank = key => rows.every(row => !row[key] || row[key] === '-' || row[key].length === 0);
-  const few = keys.filter(key => !(spare.has(key) && (numeric(key) || key === 'mangled' || key === 'family')) && !blank(key));
+  const few = keys.filter(key => !blank(key) && !(spare.has(key) && (key !== 'region' || numeric(key))));
   let shown = few, order = null, up = false, all = false, wanted = [];
 
   const head = make('tr'), body = make('tbody'), told = make('span', {class: 'soft', role: 'status'});
@@ -138,8 +139,8 @@ function table(caption, rows, {bar = null} = {}) {
       make('td', {class: numeric(key) ? null : 'left'}, show(key, row[key])),
       bar && bar.key === key ? drawn(row) : null,
     ]))));
-    told.textContent = fits.length === rows.length ? `${count(rows.length)} rows` :
-      `${count(fits.length)} of ${count(rows.length)} rows`;
+    const total = `${count(rows.length)} row${rows.length === 1 ? '' : 's'}`;
+    told.textContent = fits.length === rows.length ? total : `${count(fits.length)} of ${total}`;
     more.textContent = `Show all ${count(fits.length)}`;
     more.hidden = some.length === fits.length;
   }

@@ -184,12 +184,18 @@ if (report) {
   findings();
   maps();
   whatIf();
-  const rest = (id, title, caption, rows) => rows.length
-    ? section(id, title, table(caption, rows)) : null;
-  rest('regions', 'Regions', 'Regions, by label or by call site and size', report.regions);
-  rest('kernels', 'Kernels', 'Kernels', report.kernels);
-  rest('phases', 'Phases', report.phases.some(phase => phase.kind === 'named')
-    ? 'Phases, as the program names them' : 'Phases: turns of CPU and GPU', report.phases);
+  const named = report.phases.some(phase => phase.kind === 'named');
+  const captions = {regions: 'Regions, by label or by call site and size', kernels: 'Kernels',
+    phases: named ? 'Phases, as the program names them' : 'Phases: turns of CPU and GPU'};
+  const above = ['traces', 'migrations', 'copies', 'findings'];
+  // These, and whatever other tables the report has.
+  for (const key of [...Object.keys(captions), ...Object.keys(report).filter(key => !above.includes(key) && !captions[key])]) {
+    const rows = report[key], left = (report[key + '_found'] ?? 0) - (rows?.length ?? 0);
+    if (!Array.isArray(rows) || !rows.length || typeof rows[0] !== 'object') continue;
+    const title = titled(key)[0].toUpperCase() + titled(key).slice(1);
+    section(key.replaceAll('_', '-'), title, table(captions[key] ?? title, rows),
+      left > 0 ? make('p', {}, `${count(left)} more: umrt report --top`) : null);
+  }
 } else {
   whatIf();
 }
