@@ -144,6 +144,8 @@ static const um_call_t um_calls[] = {
     {UM_ID(cuGraphLaunch_ptsz), um_on_graph_launch, {UM_N, UM_N, UM_N, UM_N}, 1, UM_PT, 0},
 
     /* graphs: where the executable graph is put, the graph */
+    {712 /* cuGraphAddNode */, um_on_graph_add_node, {0, 4, UM_N, UM_N}, UM_N, 0, 0},
+    {723 /* cuGraphAddNode_v2 */, um_on_graph_add_node, {0, 5, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuGraphInstantiate), um_on_graph_instantiate, {0, 1, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuGraphInstantiate_v2), um_on_graph_instantiate, {0, 1, UM_N, UM_N}, UM_N, 0, 0},
     {UM_ID(cuGraphInstantiateWithFlags), um_on_graph_instantiate, {0, 1, UM_N, UM_N}, UM_N, 0, 0},

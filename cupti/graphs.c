@@ -17,9 +17,22 @@
 
 #define UM_GRAPHS      1024 /* live executable graphs that are followed */
 #define UM_GRAPH_ARGS  64   /* pointers of one graph */
-/* CUDA 12.3+, not in older headers. What its body takes cannot be asked for afterwards. */
-#define UM_NODE_CONDITIONAL 13
 #define UM_GRAPH_NODES 65536
+
+/* Conditional nodes, of CUDA 12.3+ and not in older headers. */
+#define UM_NODE_CONDITIONAL 13
+#define UM_CONDITIONALS     64 /* nodes whose bodies are remembered: the latest ones */
+#define UM_BODIES           8  /* graphs of one of them */
+
+/* CUgraphNodeParams of one. */
+typedef struct um_conditional_params {
+    int32_t node_type, reserved[3];
+    uint64_t handle;
+    int32_t type;
+    uint32_t n_bodies;
+    const uint64_t *body; /* CUgraph, made by the call */
+    uint64_t context;
+} um_conditional_params_t;
 
 typedef struct um_graph {
     uint32_t n_args;
@@ -130,6 +143,54 @@ static void um_graph_add_kernel(um_graph_t *into, const um_kernel_node_t *node)
 
 static void um_graph_read(um_graph_t *into, CUgraph graph, int depth);
 
+/* What a node's bodies are is only said as it is made. */
+static struct {
+    uint64_t node, body[UM_BODIES];
+    uint32_t n;
+} um_conditionals[UM_CONDITIONALS];
+static uint32_t um_n_conditionals;
+static pthread_mutex_t um_conditionals_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* word: the node made, and its parameters. */
+void um_on_graph_add_node(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    const uint64_t *node = (const void *)(uintptr_t)um_word(info, call->word[0]);
+    const um_conditional_params_t *params = (const void *)(uintptr_t)um_word(info, call->word[1]);
+
+    if (um_entering(info) || um_result(info) != CUDA_SUCCESS || !node || !params ||
+        params->node_type != UM_NODE_CONDITIONAL || !params->body || params->n_bodies > UM_BODIES)
+        return;
+    pthread_mutex_lock(&um_conditionals_lock);
+    uint32_t i = 0;
+    while (i < UM_CONDITIONALS && um_conditionals[i].node != *node)
+        i++;
+    if (i == UM_CONDITIONALS)
+        i = um_n_conditionals++ % UM_CONDITIONALS;
+    um_conditionals[i].node = *node;
+    um_conditionals[i].n = params->n_bodies;
+    memcpy(um_conditionals[i].body, params->body, params->n_bodies * sizeof(*params->body));
+    pthread_mutex_unlock(&um_conditionals_lock);
+}
+
+/* Which of them run is decided on the GPU: all that any of them takes. */
+static void um_graph_read_conditional(um_graph_t *into, CUgraphNode node, int depth)
+{
+    uint64_t body[UM_BODIES];
+    uint32_t n = 0;
+
+    pthread_mutex_lock(&um_conditionals_lock);
+    for (uint32_t i = 0; i < UM_CONDITIONALS; i++)
+        if (um_conditionals[i].node == (uint64_t)(uintptr_t)node) {
+            n = um_conditionals[i].n;
+            memcpy(body, um_conditionals[i].body, n * sizeof(*body));
+        }
+    pthread_mutex_unlock(&um_conditionals_lock);
+    if (n == 0) /* a clone, or made before us */
+        into->flags |= UM_LAUNCH_ARGS_UNKNOWN;
+    for (uint32_t i = 0; i < n; i++)
+        um_graph_read(into, (CUgraph)(uintptr_t)body[i], depth + 1);
+}
+
 static void um_graph_read_node(um_graph_t *into, CUgraphNode node, int depth)
 {
     const um_cuda_t *cuda = um_live.cuda;
@@ -172,7 +233,7 @@ static void um_graph_read_node(um_graph_t *into, CUgraphNode node, int depth)
         break;
     default:
         if ((int)type == UM_NODE_CONDITIONAL)
-            into->flags |= UM_LAUNCH_ARGS_UNKNOWN;
+            um_graph_read_conditional(into, node, depth);
         break;
     }
 }

@@ -153,6 +153,7 @@ bool um_is_captured(uint64_t stream);
 /* graphs.c */
 void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_graph_instantiate(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_graph_add_node(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_graph_update(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_graph_set_kernel(const CUpti_CallbackData *info, const um_call_t *call);
 void um_on_graph_destroy(const CUpti_CallbackData *info, const um_call_t *call);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <stdbool.h>
+
 #include <cuda.h>
 
 #if CUDA_VERSION < 12000
@@ -263,24 +265,29 @@ CUresult cuFuncGetName(const char **name, CUfunction function)
     return CUDA_SUCCESS;
 }
 
-/* Graphs have two nodes, kernels both: handles 1 and 2. */
+/* Graphs have two nodes, kernels both: handles 1 and 2. Or the second is conditional; its body, graph 0xd1, has one
+ * kernel: handle 3. */
 void **fake_cuda_node_params;
+int fake_cuda_conditional;
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
-    (void)graph;
+    bool body = graph == (CUgraph)0xd1;
+
     if (nodes) {
-        nodes[0] = (CUgraphNode)1;
-        nodes[1] = (CUgraphNode)2;
+        nodes[0] = body ? (CUgraphNode)3 : (CUgraphNode)1;
+        if (!body)
+            nodes[1] = (CUgraphNode)2;
     }
-    *count = 2;
+    *count = body ? 1 : 2;
     return CUDA_SUCCESS;
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 {
-    (void)node;
     *type = CU_GRAPH_NODE_TYPE_KERNEL;
+    if (fake_cuda_conditional && node == (CUgraphNode)2)
+        *type = (CUgraphNodeType)13;
     return CUDA_SUCCESS;
 }
 

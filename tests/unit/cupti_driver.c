@@ -10,6 +10,7 @@
 /* Names that the headers redirect, and that are meant as they stand here. */
 #undef cuMemPrefetchAsync
 #undef cuMemAdvise
+#undef cuGraphAddNode
 #undef cuMemcpyBatchAsync
 
 static void path_of(const char *name, char *path, size_t bytes)
@@ -124,6 +125,10 @@ Test(calls, numbers_and_words_are_those_of_the_headers)
     STREAM(cuMemcpyBatchAsync, 776);
     WORD(cuMemcpyBatchAsync_v2, 796, 3, count);
     STREAM(cuMemcpyBatchAsync_v2, 796);
+    WORD(cuGraphAddNode, 712, 1, nodeParams);
+    WORD(cuGraphAddNode_v2, 723, 1, nodeParams);
+    cr_assert_eq(offsetof(CUgraphNodeParams, conditional.size), 28);
+    cr_assert_eq(offsetof(CUgraphNodeParams, conditional.phGraph_out), 32);
     IS(cuCtxSynchronize_v2, 800);
     IS(cuCtxCreate_v4, 757);
     WORD(cuLibraryGetManaged, 685, 1, bytes);

@@ -754,6 +754,44 @@ Test(live, a_graph_is_one_launch_with_the_arguments_of_all_its_nodes)
                  UM_LAUNCH_GRAPH | UM_LAUNCH_ARGS_UNKNOWN);
 }
 
+/* Whether its bodies run is decided on the GPU: what they take counts. */
+Test(live, a_conditional_graph_takes_what_its_bodies_take)
+{
+    uint64_t a = A, b = B, d = D, node = 2, body = 0xd1;
+    int n = 1;
+    void *args[] = {&a, &d, &n, &d, &d, &n, &b, &d, &n};
+    struct {
+        int32_t node_type, reserved[3];
+        uint64_t handle;
+        int32_t type;
+        uint32_t size;
+        uint64_t *graphs;
+        uint64_t context;
+    } conditional = {.node_type = 13, .size = 1, .graphs = &body};
+    uint64_t add[] = {(uintptr_t)&node, 0xd0, 0, 0, 0, (uintptr_t)&conditional};
+    CUgraphExec exec = (CUgraphExec)0xe0;
+    cuGraphInstantiateWithFlags_params instantiate = {&exec, (CUgraph)0xd0, 0};
+    cuGraphLaunch_params go = {exec, (CUstream)5};
+
+    start(UM_MODE_RECORD);
+    *(void ***)CUDA_SYMBOL("fake_cuda_node_params") = args;
+    CUDA_INT("fake_cuda_conditional") = 1;
+    create_context();
+    alloc_managed(A, 1 << 20);
+    alloc_managed(B, 1 << 20);
+    driver_call(ID(cuGraphInstantiateWithFlags), &instantiate, NULL);
+    driver_call(ID(cuGraphLaunch), &go, NULL);
+    driver_call(723 /* cuGraphAddNode_v2 */, add, NULL);
+    driver_call(ID(cuGraphInstantiateWithFlags), &instantiate, NULL);
+    driver_call(ID(cuGraphLaunch), &go, NULL);
+    const um_ev_launch_t *before = &event_of(UM_EV_LAUNCH, 0)->u.launch;
+    const um_ev_launch_t *after = &event_of(UM_EV_LAUNCH, 1)->u.launch;
+    cr_assert_eq(before->flags, UM_LAUNCH_GRAPH | UM_LAUNCH_ARGS_UNKNOWN);
+    cr_assert_eq(before->n_args, 1);
+    cr_assert_eq(after->flags, UM_LAUNCH_GRAPH);
+    cr_assert_eq(after->n_args, 2);
+}
+
 /* Its nodes are read when it is made, and read again when they change. */
 Test(live, a_graph_made_before_the_first_managed_memory_is_known)
 {
