@@ -108,16 +108,14 @@ static void ask_guard(um_hinter_t *hinter)
 static bool decide_stretch(um_hinter_t *hinter, um_range_t *range)
 {
     um_view_t *view = &hinter->view;
-    uint64_t stop = (range->next / UM_BLOCK_BYTES * UM_BLOCK_BYTES) + UM_VIEW_STRETCH_BYTES;
-    bool front = range->next == range->addr;
+    bool front = um_range_is_whole(range);
+    uint64_t addr, bytes;
 
-    if (range->next >= range->end)
+    if (!um_range_next(range, &addr, &bytes))
         return false;
-    if (stop > range->end)
-        stop = range->end;
     view->stretch = (um_stretch_t){.region = range->argument.region,
-                                   .addr = range->next,
-                                   .bytes = stop - range->next,
+                                   .addr = addr,
+                                   .bytes = bytes,
                                    .range_bytes = range->end - range->addr,
                                    .first_of_launch = front && range == hinter->range,
                                    .first_of_region = front && (range == hinter->range ||
@@ -127,7 +125,6 @@ static bool decide_stretch(um_hinter_t *hinter, um_range_t *range)
     view->watch = range->watch;
     view->asked = false;
     view->held = 0;
-    range->next = stop;
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
         um_hints_t hints = hints_of(hinter, i);
@@ -146,7 +143,7 @@ static bool decide_stretch(um_hinter_t *hinter, um_range_t *range)
                                UM_BLOCK_BYTES);
     range->asked |= view->asked;
     /* Nobody wanted to know about the first stretch: nobody will about the others. */
-    return view->asked && range->next < range->end;
+    return view->asked && um_range_has_more(range);
 }
 
 /* The launch takes its ranges, but for what is other GPUs'; returns how many are left. */
@@ -213,7 +210,7 @@ static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_e
     for (uint32_t i = 0; i < n; i++) {
         um_range_t *at = &range[i];
 
-        at->next = at->addr;
+        um_range_start(at);
         settled &= at->settled;
         if (!at->settled)
             at->watch =
@@ -261,7 +258,7 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
-    n = um_ranges_collect(&sources, launch, hinter->range, MAX_RANGES);
+    n = um_ranges_collect(&sources, event, hinter->range, MAX_RANGES);
     more = n > 0;
     if (!n)
         return;
@@ -276,7 +273,7 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
         of = um_ranges_of_region(&hinter->range[i], n - i);
         begin(hinter, &hinter->range[i], of, launch, event->time_ns);
     }
-    /* The kernel goes through its arguments side by side: so do we. */
+    /* The kernel goes through its arguments side by side, and some backwards: so do we. */
     while (more) {
         more = false;
         for (uint32_t i = 0; i < n; i++)

@@ -50,9 +50,10 @@ static void bound(const um_range_sources_t *from, const um_ev_launch_t *launch, 
     }
 }
 
-uint32_t um_ranges_collect(const um_range_sources_t *from, const um_ev_launch_t *launch,
-                           um_range_t *out, uint32_t max)
+uint32_t um_ranges_collect(const um_range_sources_t *from, const um_event_t *event, um_range_t *out,
+                           uint32_t max)
 {
+    const um_ev_launch_t *launch = &event->u.launch;
     uint32_t n = 0;
 
     for (uint32_t a = 0; a < launch->n_args; a++) {
@@ -70,7 +71,7 @@ uint32_t um_ranges_collect(const um_range_sources_t *from, const um_ev_launch_t 
                                  .limit = addr + bytes});
     }
     if (n)
-        um_footprints_launch(from->footprints);
+        um_footprints_launch(from->footprints, launch, event->time_ns);
     for (uint32_t i = 0; i < n; i++) {
         if (i + 1 < n && out[i + 1].argument.region == out[i].argument.region)
             out[i].argument.limit = out[i + 1].argument.addr;
@@ -79,6 +80,47 @@ uint32_t um_ranges_collect(const um_range_sources_t *from, const um_ev_launch_t 
     }
     return n;
 }
+
+/* ---- stretches ---- */
+
+void um_range_start(um_range_t *range)
+{
+    range->next = range->known.backwards ? range->end : range->addr;
+}
+
+bool um_range_is_whole(const um_range_t *range)
+{
+    return range->next == (range->known.backwards ? range->end : range->addr);
+}
+
+bool um_range_has_more(const um_range_t *range)
+{
+    return range->known.backwards ? range->next > range->addr : range->next < range->end;
+}
+
+bool um_range_next(um_range_t *range, uint64_t *addr, uint64_t *bytes)
+{
+    uint64_t from = range->next, to;
+
+    if (!um_range_has_more(range))
+        return false;
+    if (range->known.backwards) {
+        to = range->next;
+        from = ((to - 1) / UM_BLOCK_BYTES + 1) * UM_BLOCK_BYTES;
+        from =
+            from > range->addr + UM_VIEW_STRETCH_BYTES ? from - UM_VIEW_STRETCH_BYTES : range->addr;
+        range->next = from;
+    } else {
+        to = from / UM_BLOCK_BYTES * UM_BLOCK_BYTES + UM_VIEW_STRETCH_BYTES;
+        to = to < range->end ? to : range->end;
+        range->next = to;
+    }
+    *addr = from;
+    *bytes = to - from;
+    return true;
+}
+
+/* ---- regions ---- */
 
 uint32_t um_ranges_of_region(const um_range_t *range, uint32_t n)
 {

@@ -16,7 +16,7 @@ typedef struct um_range {
     uint64_t addr, end; /* what the launch is taken to use; inside the argument */
     um_footprint_t known;
     /* while it is decided about */
-    uint64_t next; /* start of the next stretch */
+    uint64_t next; /* start of the next stretch; of one that is gone through backwards, its end */
     um_watch_t *watch;
     uint32_t admitted;
     bool asked, declined;
@@ -29,9 +29,15 @@ typedef struct um_range_sources {
     um_slices_t *slices;
 } um_range_sources_t;
 
-/* The ranges of a launch, at most max: those of one region side by side, in the order of their addresses. */
-uint32_t um_ranges_collect(const um_range_sources_t *from, const um_ev_launch_t *launch,
-                           um_range_t *out, uint32_t max);
+/* The ranges of a LAUNCH, at most max: those of one region side by side, in the order of their addresses. */
+uint32_t um_ranges_collect(const um_range_sources_t *from, const um_event_t *event, um_range_t *out,
+                           uint32_t max);
+
+/* Stretch by stretch (UM_VIEW_STRETCH_BYTES), in the direction in which the kernel goes. */
+void um_range_start(um_range_t *range);
+bool um_range_is_whole(const um_range_t *range); /* no stretch was taken yet */
+bool um_range_has_more(const um_range_t *range);
+bool um_range_next(um_range_t *range, uint64_t *addr, uint64_t *bytes); /* false = that was all */
 
 /* How many from the first one on are in its region. */
 uint32_t um_ranges_of_region(const um_range_t *range, uint32_t n);

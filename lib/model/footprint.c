@@ -258,6 +258,19 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, co
     footprints->stats.contrary += !agreed;
 }
 
+void um_footprint_reached(um_footprints_t *footprints, um_shape_t *shape, uint64_t last)
+{
+    if (shape->end.hi != UM_FAR && last > shape->end.hi + UM_BLOCK_BYTES) {
+        shape->end = (um_span_t){.lo = last, .hi = UM_FAR, .sure = (shape->end.sure + 1) / 2};
+        shape->interval = 1;
+        footprints->stats.contrary++;
+    } else if (last > shape->end.lo) {
+        shape->end.lo = last;
+        if (shape->end.hi < last)
+            shape->end.hi = last;
+    }
+}
+
 um_footprint_t um_footprints_expect(const um_footprints_t *footprints, const um_ev_launch_t *launch,
                                     const um_argument_t *argument, uint64_t guess_bytes)
 {
@@ -368,6 +381,7 @@ void um_footprints_learned(const um_footprints_t *footprints, um_event_fn emit, 
 
 void um_footprints_observe(um_footprints_t *footprints, const um_event_t *event)
 {
+    um_footprint_on_record(footprints, event);
     switch (event->type) {
     case UM_EV_KERNEL:
         on_kernel(footprints, &event->u.kernel);
@@ -424,6 +438,8 @@ void um_footprints_free(um_footprints_t *footprints)
         free(footprints->kernel[i].name);
     for (uint32_t i = 0; i < UM_RECORDS; i++)
         free(footprints->record[i].name);
+    um_attribution_free(footprints->attribution);
+    free(footprints->recorded);
     free(footprints->kernel);
     free(footprints->record);
     free(footprints);

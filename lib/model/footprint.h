@@ -28,8 +28,8 @@ typedef struct um_footprints um_footprints_t;
 um_status_t um_footprints_new(um_residency_t *residency, um_footprints_t **out);
 void um_footprints_free(um_footprints_t *footprints); /* NULL is fine */
 
-/* Every event, after the residency model: KERNEL, SYNC, HINT, COPY, SET, CPU_FAULT and REGION_FREE
- * matter; LEARNED of "footprint" brings what other runs knew. */
+/* Every event, after the residency model: KERNEL, SYNC, HINT, COPY, SET, CPU_FAULT, REGION_FREE and the
+ * records matter; LEARNED of "footprint" brings what other runs knew. */
 void um_footprints_observe(um_footprints_t *footprints, const um_event_t *event);
 
 /* All that is known, as LEARNED events of "footprint". */
@@ -46,7 +46,8 @@ typedef struct um_argument {
 } um_argument_t;
 
 /* A launch begins; then each of its managed arguments, before the questions about them. */
-void um_footprints_launch(um_footprints_t *footprints);
+void um_footprints_launch(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                          uint64_t now_ns);
 void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launch,
                         const um_argument_t *argument);
 

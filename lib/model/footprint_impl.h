@@ -3,10 +3,12 @@
  *
  *   footprint.c        what is believed, and its way into and out of a profile
  *   footprint_watch.c  the evidence: launches that are watched through the page tables
+ *   footprint_records.c  and what records of faults add to it, where there are some
  */
 #ifndef UM_FOOTPRINT_IMPL_H
 #define UM_FOOTPRINT_IMPL_H
 
+#include "attribution.h"
 #include "footprint.h"
 
 #define UM_SHAPES    8u /* of a kernel's parameter; the latest used */
@@ -101,6 +103,23 @@ typedef struct um_waited {
     uint64_t seq; /* launches up to this one are over */
 } um_waited_t;
 
+/* A launch whose records may still come. */
+#define UM_RECORDED      64u
+#define UM_RECORDED_ARGS 8u
+
+typedef struct um_recorded_arg {
+    um_argument_t argument;
+    uint64_t last;     /* end of what records show, from the pointer on */
+    uint64_t block;    /* of the last fault */
+    uint32_t up, down; /* steps from one fault's block to the next one's */
+} um_recorded_arg_t;
+
+typedef struct um_recorded {
+    uint32_t correlation, n; /* n == 0 = free */
+    uint64_t time_ns, kernel, shape;
+    um_recorded_arg_t arg[UM_RECORDED_ARGS];
+} um_recorded_t;
+
 struct um_footprints {
     um_residency_t *residency;
     um_kernel_name_t *kernel; /* by id */
@@ -114,6 +133,9 @@ struct um_footprints {
     um_taken_t taken[UM_TAKEN];
     um_waited_t waited[UM_WAITED]; /* by stream */
     um_waited_t all[8];            /* for all of a context */
+    um_attribution_t *attribution; /* NULL until there are records */
+    um_recorded_t *recorded;
+    uint32_t n_recorded;
     um_footprint_stats_t stats;
 };
 
@@ -130,6 +152,17 @@ um_shape_t *um_footprint_find_shape(um_record_t *record, uint64_t shape);
 /* Takes in what a launch showed; `kernel` is one that was launched. */
 void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch,
                         const um_seen_t *seen);
+
+/* A record shows that it goes so far. */
+void um_footprint_reached(um_footprints_t *footprints, um_shape_t *shape, uint64_t last);
+
+/* ---- footprint_records.c ---- */
+
+/* Once there are records: a launch, then its arguments. */
+void um_footprint_record_launch(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                                uint64_t now_ns);
+void um_footprint_record_argument(um_footprints_t *footprints, const um_argument_t *argument);
+void um_footprint_on_record(um_footprints_t *footprints, const um_event_t *event);
 
 /* ---- footprint_watch.c ---- */
 

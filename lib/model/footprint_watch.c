@@ -62,15 +62,20 @@ static void take(um_footprints_t *footprints, uint32_t region, const um_ev_launc
     taken->seq = footprints->seq;
 }
 
-void um_footprints_launch(um_footprints_t *footprints)
+void um_footprints_launch(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                          uint64_t now_ns)
 {
     footprints->seq++;
+    if (footprints->recorded)
+        um_footprint_record_launch(footprints, launch, now_ns);
 }
 
 void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launch,
                         const um_argument_t *argument)
 {
     take(footprints, argument->region, launch);
+    if (footprints->recorded)
+        um_footprint_record_argument(footprints, argument);
     for (uint32_t w = 0; footprints->n_pending && w < UM_WATCHES; w++) {
         um_watch_t *watch = &footprints->watch[w];
 

@@ -2,4 +2,4 @@ libumcore_la_SOURCES += %D%/pagemap.c %D%/residency.c %D%/residency.h
 libumcore_la_SOURCES += %D%/profile.c %D%/profile_file.c %D%/profile.h %D%/profile_set.h
 libumcore_la_SOURCES += %D%/attribution.c %D%/attribution.h
 libumcore_la_SOURCES += %D%/footprint.c %D%/footprint.h %D%/footprint_impl.h \
-	%D%/footprint_watch.c %D%/slices.c %D%/slices.h
+	%D%/footprint_records.c %D%/footprint_watch.c %D%/slices.c %D%/slices.h
