@@ -161,7 +161,8 @@ void um_footprint_reached(um_footprints_t *footprints, um_shape_t *shape, uint64
 /* Once there are records: a launch, then its arguments. */
 void um_footprint_record_launch(um_footprints_t *footprints, const um_ev_launch_t *launch,
                                 uint64_t now_ns);
-void um_footprint_record_argument(um_footprints_t *footprints, const um_argument_t *argument);
+void um_footprint_record_argument(um_footprints_t *footprints, const um_argument_t *argument,
+                                  bool alone);
 void um_footprint_on_record(um_footprints_t *footprints, const um_event_t *event);
 
 /* ---- footprint_watch.c ---- */

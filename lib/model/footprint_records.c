@@ -64,11 +64,13 @@ static void conclude(um_footprints_t *footprints, um_recorded_t *launch)
                                                                       arg->argument.slot),
                                                     launch->shape);
 
+        uint64_t most = arg->argument.limit - arg->argument.addr;
+
         if (!shape || !shape->seen || !arg->last)
             continue;
         if (arg->up + arg->down >= STEPS)
             shape->backwards = arg->down > 3 * arg->up;
-        um_footprint_reached(footprints, shape, arg->last);
+        um_footprint_reached(footprints, shape, arg->last < most ? arg->last : most);
     }
     launch->n = 0;
 }
@@ -91,11 +93,21 @@ void um_footprint_record_launch(um_footprints_t *footprints, const um_ev_launch_
     next->shape = um_footprint_shape(launch, &grid_blocks);
 }
 
-void um_footprint_record_argument(um_footprints_t *footprints, const um_argument_t *argument)
+/* What another launch may have done counts for nobody. */
+void um_footprint_record_argument(um_footprints_t *footprints, const um_argument_t *argument,
+                                  bool alone)
 {
     um_recorded_t *launch = &footprints->recorded[(footprints->n_recorded - 1) % UM_RECORDED];
 
-    if (launch->n < UM_RECORDED_ARGS)
+    for (uint32_t i = 0; i < UM_RECORDED; i++)
+        for (uint32_t k = 0; k < footprints->recorded[i].n; k++) {
+            um_recorded_arg_t *other = &footprints->recorded[i].arg[k];
+
+            if (other->argument.region == argument->region &&
+                argument->addr > other->argument.addr && argument->addr < other->argument.limit)
+                other->argument.limit = argument->addr;
+        }
+    if (alone && launch->n < UM_RECORDED_ARGS)
         launch->arg[launch->n++] = (um_recorded_arg_t){.argument = *argument};
 }
 

@@ -75,7 +75,8 @@ void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launc
 {
     take(footprints, argument->region, launch);
     if (footprints->recorded)
-        um_footprint_record_argument(footprints, argument);
+        um_footprint_record_argument(footprints, argument,
+                                     footprints->taken[argument->region % UM_TAKEN].alone);
     for (uint32_t w = 0; footprints->n_pending && w < UM_WATCHES; w++) {
         um_watch_t *watch = &footprints->watch[w];
 
