@@ -35,7 +35,8 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
     size_t n;
 
-    if (stretch->range_bytes < self->min)
+    if (stretch->range_bytes < self->min ||
+        um_view_word(view, stretch->region) & UM_REGION_HINT_CPU_FIRST)
         return; /* without a question: it is asking that costs */
     if (!pays(self, view, stretch->range_bytes)) {
         um_hints_decline(hints);

@@ -52,6 +52,7 @@ typedef struct region {
     uint32_t id;
     uint64_t role, place;
     bool spared;                  /* the trial: the verdict is known */
+    bool promised;                /* the program says that nobody writes it */
     uint32_t takes;               /* launches that took it */
     uint32_t state;               /* state_t */
     uint32_t phase;               /* the CPU's phase in which it was last read */
@@ -195,7 +196,7 @@ static void withdraw(read_mostly_t *self, region_t *region)
 {
     if (is_advised(region))
         reach(self, region, WRITTEN);
-    region->spared = false;
+    region->spared = region->promised = false;
     region->ban = region->ban ? 2 * region->ban : FIRST_BAN;
     region->ban_until = region->takes + region->ban;
     region->state = is_advised(region) ? WITHDRAWN : WATCHED;
@@ -320,12 +321,14 @@ static void on_launch(read_mostly_t *self, const um_ev_launch_t *launch)
         if (!region)
             continue;
         region->takes++;
-        if (!known || arg->slot >= 64 || arg->offset_bytes || !(kernel->is_const >> arg->slot & 1))
+        if (!region->promised && (!known || arg->slot >= 64 || arg->offset_bytes ||
+                                  !(kernel->is_const >> arg->slot & 1)))
             on_written(self, arg->region);
-        else if (self->unknown && is_advised(region))
+        else if (self->unknown && !region->promised && is_advised(region))
             withdraw(self, region);
-        else if (region->spared && region->state == WATCHED && !region->foreign && !self->unknown &&
-                 region->takes >= region->ban_until && self->launches >= self->tight)
+        else if (region->spared && region->state == WATCHED && !region->foreign &&
+                 (!self->unknown || region->promised) && region->takes >= region->ban_until &&
+                 self->launches >= self->tight)
             region->state = CHOSEN;
     }
 }
@@ -387,6 +390,24 @@ static void on_alloc(read_mostly_t *self, const um_ev_region_alloc_t *alloc)
                          .role = um_region_role(alloc),
                          .place = um_place_enter(&self->places, alloc)};
     inherit(self, region);
+}
+
+/* The program's word is as good as a verdict, until a write shows that it is not so. */
+static void on_region_hint(read_mostly_t *self, const um_ev_region_hint_t *hint)
+{
+    region_t *region = find(self, hint->region);
+
+    if (!region)
+        return;
+    region->promised = hint->flags & UM_REGION_HINT_READ_ONLY;
+    if (!region->promised && is_advised(region))
+        withdraw(self, region);
+    if (!region->promised || region->state != WATCHED)
+        return;
+    region->spared = true;
+    region->ban_until = region->takes;
+    region->from = region->addr;
+    region->to = region->addr + region->bytes;
 }
 
 static void on_free(read_mostly_t *self, uint32_t id)
@@ -457,6 +478,9 @@ static void observe(void *state, const um_event_t *event)
         break;
     case UM_EV_REGION_FREE:
         on_free(self, event->u.region_free.region);
+        break;
+    case UM_EV_REGION_HINT:
+        on_region_hint(self, &event->u.region_hint);
         break;
     case UM_EV_LEARNED:
         on_learned(self, &event->u.learned);

@@ -110,6 +110,7 @@ const um_backend_t *um_backend(void)
         .abandon = um_abandon,
         .probe = um_probe,
         .executor = um_cuda_executor_new,
+        .discover = um_launch_discover,
     };
 
     return &backend;

@@ -228,6 +228,12 @@ static void um_discover(uint64_t word)
     um_memory_add(&region, 0);
 }
 
+void um_launch_discover(uint64_t addr)
+{
+    if (um_live.on && um_live.late && um_in_no_region(addr))
+        um_discover(addr);
+}
+
 static void um_discover_args(const um_kernel_t *kernel, void *const *params)
 {
     for (uint32_t i = 0; i < kernel->n_params; i++)

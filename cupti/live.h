@@ -143,6 +143,9 @@ const um_kernel_t *um_launch_kernel(uint64_t handle, const char *symbol);
 /* The kernel of that name where no handle was seen; the driver is not asked about it. */
 const um_kernel_t *um_launch_kernel_named(const char *name);
 
+/* Enters the region that holds addr, where it may be older than umrt: asks the driver. */
+void um_launch_discover(uint64_t addr);
+
 /* Whether any of the arguments is managed. The first such launch after a wait has the page tables
  * looked at, while recording. No lock. */
 bool um_launch_touches_managed(const um_arg_t *args, uint32_t n);

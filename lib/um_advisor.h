@@ -106,6 +106,9 @@ uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot);
  * about the first stretch of an argument, the others are skipped. */
 size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
                        um_extent_t *out, size_t max);
+/* What the program says about a region (um_region_hint_flag_t). One that it wants left alone is never asked
+ * about. */
+uint32_t um_view_word(const um_view_t *view, uint32_t region);
 /* Of a managed region, 0 where it is gone: um_region_role. */
 uint64_t um_view_role(const um_view_t *view, uint32_t region);
 

@@ -93,7 +93,8 @@ typedef enum um_event_type {
     UM_EV_ACCESS = 25,  /* a true access: simulator and deep recording only, never for advisors */
     UM_EV_MODULE = 26,  /* the program or a library was loaded: what makes places of PCs */
     UM_EV_LEARNED = 27, /* something that holds from run to run: what a profile is made of */
-    UM_EV_TYPE_COUNT = 28
+    UM_EV_REGION_HINT = 28, /* the program's word about a region (um_region_hint) */
+    UM_EV_TYPE_COUNT = 29
 } um_event_type_t;
 
 /* Lower-case name of a type ("gpu_fault"), "unknown" outside the range; static. */
@@ -558,6 +559,18 @@ typedef struct um_ev_learned {
     uint64_t value[UM_LEARNED_VALUES];
 } um_ev_learned_t;
 
+typedef enum um_region_hint_flag {
+    UM_REGION_HINT_OFF = 1 << 0,       /* leave it alone: no hints for it */
+    UM_REGION_HINT_READ_ONLY = 1 << 1, /* from now on nobody writes it */
+    UM_REGION_HINT_CPU_FIRST = 1 << 2  /* the CPU will write what nobody has written yet */
+} um_region_hint_flag_t;
+
+/* REGION_HINT: what the program says about a region; it holds from now on, instead of what it said before. */
+typedef struct um_ev_region_hint {
+    uint32_t region;
+    uint32_t flags; /* um_region_hint_flag_t bits, 0 = nothing special */
+} um_ev_region_hint_t;
+
 /* One event. `type` says which member of the union holds. */
 typedef struct um_event {
     uint64_t time_ns;
@@ -591,6 +604,7 @@ typedef struct um_event {
         um_ev_residency_t residency;
         um_ev_access_t access;
         um_ev_learned_t learned;
+        um_ev_region_hint_t region_hint;
     } u;
 } um_event_t;
 

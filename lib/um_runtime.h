@@ -94,6 +94,17 @@ UM_API um_status_t um_runtime_stats(um_runtime_stats_t *out); /* UM_ERR_STATE be
  * UM_ERR_NOT_FOUND when no known region holds it, UM_ERR_STATE before init. */
 UM_API um_status_t um_region_label(const void *addr, const char *label);
 
+/*
+ * What the program knows about the region that holds `addr` (um_region_hint_flag_t bits, 0 = nothing):
+ *   UM_REGION_HINT_OFF        leave it alone; advice that is in force already stays
+ *   UM_REGION_HINT_READ_ONLY  neither side writes it from now on: it may be duplicated at once. Should
+ *                             somebody write it all the same, that is only slow, and taken back
+ *   UM_REGION_HINT_CPU_FIRST  the CPU will write what nobody has written yet, although kernels get it
+ * It holds from the next launch on, instead of what was said before. Errors as um_region_label, and
+ * UM_ERR_INVALID for other bits.
+ */
+UM_API um_status_t um_region_hint(const void *addr, uint32_t flags);
+
 /* Marks phases of the program in traces; nested per thread. name is copied. */
 UM_API um_status_t um_phase_begin(const char *name);
 UM_API um_status_t um_phase_end(void);

@@ -8,13 +8,14 @@ um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts domains graphs hints main memory records streams
 um_soft_tests = life hinted
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/softgpu/%.h) \
-	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh \
+	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh tests/softgpu/interface.c \
 	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
 	$(um_soft_tests:%=tests/softgpu/%.c) $(um_probes) \
 	tests/gpu/conformance.awk tests/gpu/conformance.expected
 if UM_WITH_CUDA
 um_soft_libraries = tests/softgpu/lib64/libcuda.so.1 tests/softgpu/lib64/libcupti.so.13
-um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%) tests/softgpu/bin/conformance
+um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%) tests/softgpu/bin/conformance \
+	tests/softgpu/bin/interface
 check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
@@ -46,6 +47,10 @@ um_soft_program = $(MKDIR_P) tests/softgpu/bin && $(CC) $(um_soft_flags)
 $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%): tests/softgpu/bin/%: examples/driver_api/%.c \
 		examples/driver_api/driver_api.h tests/softgpu/lib64/libcuda.so.1
 	$(AM_V_GEN)$(um_soft_program) -o $@ $< tests/softgpu/lib64/libcuda.so.1
+tests/softgpu/bin/interface: tests/softgpu/interface.c examples/driver_api/driver_api.h \
+		lib/um_runtime.h lib/um_event.h $(um_soft_libraries) libumrt.la
+	$(AM_V_GEN)$(um_soft_program) -o $@ $(srcdir)/tests/softgpu/interface.c .libs/libumrt.so \
+		tests/softgpu/lib64/libcuda.so.1
 $(um_soft_tests:%=tests/softgpu/bin/%): tests/softgpu/bin/%: tests/softgpu/%.c \
 		examples/driver_api/driver_api.h $(um_soft_libraries)
 	$(AM_V_GEN)$(um_soft_program) -o $@ $< -Wl,--as-needed $(um_soft_libraries) -ldl

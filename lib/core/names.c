@@ -40,6 +40,7 @@ const char *um_event_type_name(um_event_type_t type)
         [UM_EV_ACCESS] = "access",
         [UM_EV_MODULE] = "module",
         [UM_EV_LEARNED] = "learned",
+        [UM_EV_REGION_HINT] = "region_hint",
     };
     return UM_NAME(name, type);
 }

@@ -505,6 +505,36 @@ um_status_t um_sync_profile(void)
     return learning ? um_learning_save(learning, hinter, self.bus) : UM_ERR_STATE;
 }
 
+/* The region that holds it, also one that is older than umrt. */
+static bool find_region(const void *addr, um_region_t *out)
+{
+    uint64_t at = (uint64_t)(uintptr_t)addr;
+
+    if (um_regions_find(self.regions, at, out))
+        return true;
+    if (backend->discover)
+        backend->discover(at);
+    return um_regions_find(self.regions, at, out);
+}
+
+um_status_t um_region_hint(const void *addr, uint32_t flags)
+{
+    const uint32_t known = UM_REGION_HINT_OFF | UM_REGION_HINT_READ_ONLY | UM_REGION_HINT_CPU_FIRST;
+    um_event_t event = {.type = UM_EV_REGION_HINT};
+    um_region_t region;
+
+    if (atomic_load(&phase) < RUNNING)
+        return UM_ERR_STATE;
+    if (flags & ~known)
+        return UM_ERR_INVALID;
+    if (!alive())
+        return UM_OK;
+    if (!find_region(addr, &region))
+        return UM_ERR_NOT_FOUND;
+    event.u.region_hint = (um_ev_region_hint_t){.region = region.id, .flags = flags};
+    return post(&event);
+}
+
 um_status_t um_region_label(const void *addr, const char *label)
 {
     um_event_t event = {.type = UM_EV_REGION_LABEL};
@@ -517,7 +547,7 @@ um_status_t um_region_label(const void *addr, const char *label)
         return UM_ERR_INVALID;
     if (!alive())
         return UM_OK;
-    if (!um_regions_find(self.regions, (uint64_t)(uintptr_t)addr, &region))
+    if (!find_region(addr, &region))
         return UM_ERR_NOT_FOUND;
     snprintf(copy, sizeof(copy), "%s", label);
     event.u.region_label.region = region.id;

@@ -47,6 +47,9 @@ typedef struct um_backend {
     um_status_t (*probe)(um_event_fn fn, void *ctx); /* for um_machine_probe */
     /* HINT mode, before attach: what carries hints out (makes no CUDA call yet). NULL = cannot. */
     um_status_t (*executor)(um_runtime_t *runtime, um_executor_t **out);
+    /* Enters the region that holds addr where it came to life before umrt did, if there is one. May ask
+     * the driver. Any thread of the program. */
+    void (*discover)(uint64_t addr);
 } um_backend_t;
 
 /* cupti/backend.c, or lib/core/backend_none.c in a build without CUDA. */

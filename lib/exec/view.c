@@ -31,6 +31,11 @@ bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint
     return um_residency_region(view->residency, region, addr, bytes);
 }
 
+uint32_t um_view_word(const um_view_t *view, uint32_t region)
+{
+    return um_residency_word(view->residency, region);
+}
+
 uint64_t um_view_role(const um_view_t *view, uint32_t region)
 {
     return um_residency_role(view->residency, region);

@@ -35,6 +35,8 @@ typedef struct region {
     uint32_t n_blocks;
     uint64_t addr, bytes;
     uint64_t role;
+    uint32_t word;            /* um_region_hint_flag_t: the program's */
+    bool duplicated;          /* some of it is to have a copy on each side */
     uint32_t interval, since; /* a whole look every interval-th time; times since */
     uint32_t unsynced;        /* launches since the last look of any kind */
     uint32_t hot[HOT_BLOCKS], n_hot, rotor;
@@ -254,9 +256,11 @@ static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_
                 now_ns);
         break;
     case UM_HINT_READ_MOSTLY:
+        region->duplicated = true;
         advise(region, hint, ADVICE_READ_MOSTLY, 0);
         break;
     case UM_HINT_UNSET_READ_MOSTLY:
+        region->duplicated = false;
         advise(region, hint, 0, ADVICE_READ_MOSTLY);
         break;
     case UM_HINT_PREFERRED_LOCATION:
@@ -286,6 +290,13 @@ void um_residency_observe(um_residency_t *residency, const um_event_t *event)
     case UM_EV_REGION_ALLOC:
         add_region(residency, &event->u.region_alloc);
         break;
+    case UM_EV_REGION_HINT: {
+        region_t *region = find(residency, event->u.region_hint.region);
+
+        if (region)
+            region->word = event->u.region_hint.flags;
+        break;
+    }
     case UM_EV_REGION_FREE:
         remove_region(residency, event->u.region_free.region);
         break;
@@ -662,7 +673,8 @@ bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr,
     region_t *region = find(residency, id);
     uint32_t first, end;
 
-    return region && blocks_of(region, addr, bytes, &first, &end) &&
+    /* What is duplicated must be asked about before a kernel writes it. */
+    return region && !region->duplicated && blocks_of(region, addr, bytes, &first, &end) &&
            first >= region->settled_first && end <= region->settled_end &&
            device == region->settled_device && region->settled_ns >= residency->sync_ns &&
            ++region->unsynced < UNSYNCED_MAX;
@@ -673,11 +685,18 @@ bool um_residency_region(const um_residency_t *residency, uint32_t id, uint64_t 
 {
     const region_t *region = find(residency, id);
 
-    if (!region)
+    if (!region || region->word & UM_REGION_HINT_OFF)
         return false;
     *addr = region->addr;
     *bytes = region->bytes;
     return true;
+}
+
+uint32_t um_residency_word(const um_residency_t *residency, uint32_t id)
+{
+    const region_t *region = find(residency, id);
+
+    return region ? region->word : 0;
 }
 
 uint64_t um_residency_role(const um_residency_t *residency, uint32_t id)
@@ -694,7 +713,8 @@ size_t um_residency_extents(um_residency_t *residency, uint32_t id, uint64_t add
     uint32_t first, end;
     size_t n = 0;
 
-    if (!region || !blocks_of(region, addr, bytes, &first, &end))
+    if (!region || region->word & UM_REGION_HINT_OFF ||
+        !blocks_of(region, addr, bytes, &first, &end))
         return 0;
     if (region->look != LOOK_NONE)
         look(residency, region, first > region->first ? first : region->first,

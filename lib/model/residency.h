@@ -59,12 +59,15 @@ void um_residency_free(um_residency_t *residency);
  * since the last one, where it is known to have been on a device meanwhile: present_bytes == bytes, `sync` = the last wait that the CPU has left. NULL = no more. */
 void um_residency_tell(um_residency_t *residency, um_event_fn fn, void *ctx);
 
-/* REGION_ALLOC, REGION_FREE, HINT, SET, COPY, SYNC and, of MIGRATE, evictions and their undoing change the model; others are ignored. */
+/* REGION_ALLOC, REGION_FREE, REGION_HINT, HINT, SET, COPY, SYNC and, of MIGRATE, evictions and their undoing change the model; others are ignored. */
 void um_residency_observe(um_residency_t *residency, const um_event_t *event);
 
-/* A live managed region; false when there is none of that id. */
+/* A live managed region; false when there is none of that id, or the program wants it left alone. */
 bool um_residency_region(const um_residency_t *residency, uint32_t region, uint64_t *addr,
                          uint64_t *bytes);
+
+/* The program's word about it, um_region_hint_flag_t bits. */
+uint32_t um_residency_word(const um_residency_t *residency, uint32_t region);
 
 /* Its um_region_role, 0 when there is none of that id. */
 uint64_t um_residency_role(const um_residency_t *residency, uint32_t region);
@@ -97,7 +100,7 @@ void um_residency_doubt(um_residency_t *residency, uint32_t region, uint64_t add
                         int32_t device);
 
 /* In no time: all of it is known to be on `device`, and the CPU has not waited since it was. Says no
- * now and then all the same, for programs that never wait. */
+ * to what is duplicated, and now and then all the same, for programs that never wait. */
 bool um_residency_settled(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
                           int32_t device);
 

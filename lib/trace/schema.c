@@ -143,6 +143,8 @@ static const um_field_t learned[] = {
     U(learned, count),    U(learned, value[0]), U(learned, value[1]), U(learned, value[2]),
     U(learned, value[3]), U(learned, value[4]), U(learned, value[5])};
 
+static const um_field_t region_hint[] = {D(region_hint, region), U(region_hint, flags)};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define TYPE(id, t, list, has_pointers)                                                            \
     [id] = {#t, list, COUNT(list), has_pointers, sizeof(um_ev_##t##_t)}
@@ -175,4 +177,5 @@ const um_schema_t um_schema_table[UM_EV_TYPE_COUNT] = {
     TYPE(UM_EV_ACCESS, access, access_, false),
     TYPE(UM_EV_MODULE, module, module, true),
     TYPE(UM_EV_LEARNED, learned, learned, true),
+    TYPE(UM_EV_REGION_HINT, region_hint, region_hint, false),
 };

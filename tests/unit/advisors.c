@@ -284,6 +284,78 @@ Test(read_mostly, a_verdict_that_fails_is_told)
     program_stop();
 }
 
+static void say(uint32_t region, uint32_t flags)
+{
+    um_event_t event = {.type = UM_EV_REGION_HINT, .time_ns = tick()};
+
+    event.u.region_hint = (um_ev_region_hint_t){.region = region, .flags = flags};
+    feed(event);
+}
+
+Test(read_mostly, the_users_word_spares_the_trial)
+{
+    uint64_t bytes;
+
+    start_read_mostly(false);
+    say(1, UM_REGION_HINT_READ_ONLY);
+    run(8, 1);
+    wait_all();
+    run(8, 1);
+    cr_assert_eq(hints_by(0, "read_mostly", UM_HINT_READ_MOSTLY, &bytes), 1);
+    cr_assert_eq(bytes, 16 * MIB);
+    say(1, 0); /* and taken back, so is the advice */
+    run(8, 1);
+    cr_assert_eq(taken_back(0), 1);
+    program_stop();
+}
+
+Test(read_mostly, the_users_word_does_not_outlive_a_write)
+{
+    um_event_t fault = {.type = UM_EV_GPU_FAULT};
+
+    start_read_mostly(true);
+    say(1, UM_REGION_HINT_READ_ONLY);
+    run(7, 1);
+    wait_all();
+    run(7, 1);
+    cr_assert_eq(advised(0), 1);
+    fault.time_ns = tick();
+    fault.u.gpu_fault = (um_ev_gpu_fault_t){.addr = FAKE_BASE,
+                                            .access = UM_ACCESS_WRITE,
+                                            .device = FAKE_GPU,
+                                            .region = 1};
+    feed(fault);
+    run(7, 1);
+    cr_assert_eq(taken_back(0), 1);
+    program_stop();
+}
+
+Test(first_touch, leaves_to_the_cpu_what_the_user_says_is_its_first)
+{
+    program_start("first_touch", NULL);
+    allocate(1, 0, 16 * MIB);
+    say(1, UM_REGION_HINT_CPU_FIRST);
+    cr_assert_eq(run(7, 1), 0);
+    allocate(2, 32 * MIB, 16 * MIB);
+    cr_assert_geq(run(7, 2), 1);
+    program_stop();
+}
+
+Test(hinting, a_region_that_is_to_be_left_alone_is)
+{
+    program_start("all", NULL);
+    allocate(1, 0, 16 * MIB);
+    say(1, UM_REGION_HINT_OFF);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(run(7, 1), 0);
+        cr_assert_eq(wait_all(), 0);
+        touch(0, 16 * MIB);
+    }
+    say(1, 0);
+    cr_assert_geq(run(7, 1), 1);
+    program_stop();
+}
+
 /* ---- calm ---- */
 
 static unsigned kept_by_calm(unsigned first)

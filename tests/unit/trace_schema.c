@@ -92,6 +92,7 @@ Test(trace_schema, covers_every_byte_of_every_event)
     CHECK(UM_EV_ACCESS, access);
     CHECK(UM_EV_MODULE, module);
     CHECK(UM_EV_LEARNED, learned);
+    CHECK(UM_EV_REGION_HINT, region_hint);
     cr_assert_eq(checked, UM_EV_TYPE_COUNT - 1);
 }
 
