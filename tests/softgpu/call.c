@@ -184,18 +184,29 @@ static int answers(const sg_call_t *call, const char *symbol, int version, bool 
     return thread && !per_thread ? 0 : number * 2 + thread;
 }
 
-/* status: a CUdriverProcAddressQueryResult: 0 found, 1 no such symbol, 2 it is of a later version. */
+/* Only plain names are known: "cuMemAlloc", not "cuMemAlloc_v2" nor "cuLaunchKernel_ptsz". */
+static bool plain(const char *symbol)
+{
+    const char *end = strrchr(symbol, '_');
+
+    return *symbol && (!end || (end[1] != 'v' && strcmp(end, "_ptsz") && strcmp(end, "_ptds")));
+}
+
+/* status: a CUdriverProcAddressQueryResult: 0 found, 1 no such symbol, 2 it is of a later version; who does not
+ * ask for it has an error instead. */
 CUresult sg_get_proc_address_v2(const char *symbol, void **fn, int version, cuuint64_t flags,
                                 int *status)
 {
     bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    int best = 0, known = 0;
+    int best = 0, known = 0, asked = version / 1000 * 10 + version % 1000 / 10;
 
-    if (!symbol || !fn)
+    if (!symbol || !fn || asked > sg_version())
         return CUDA_ERROR_INVALID_VALUE;
-    version = version / 1000 * 10 + version % 1000 / 10;
+    /* What 11.8 has is of 2.0, prefetches are of 8.0; a negative version is any. */
+    int first = strstr(symbol, "Prefetch") ? 80 : 20;
+    version = version < 0 ? sg_version() : asked < 118 && asked >= first ? 118 : asked;
     *fn = NULL;
-    for (int i = 0; i < sg_n_calls; i++) {
+    for (int i = 0; i < sg_n_calls && plain(symbol); i++) {
         int how = answers(&sg_calls[i], symbol, version, per_thread);
         known |= answers(&sg_calls[i], symbol, 999, true);
         if (how > best && sg_symbol_exists(i)) {
@@ -205,7 +216,7 @@ CUresult sg_get_proc_address_v2(const char *symbol, void **fn, int version, cuui
     }
     if (status)
         *status = best ? 0 : known ? 2 : 1;
-    return best ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return best || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult sg_get_proc_address(const char *symbol, void **fn, int version, cuuint64_t flags)

@@ -281,6 +281,8 @@ SG_CUPTI(cuptiActivityEnable, 0, (CUpti_ActivityKind kind), (kind))
     CUptiResult result = CUPTI_SUCCESS;
     bool um = kind == CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER;
 
+    if (kind == 0 || kind > 64) /* more than there are */
+        return CUPTI_ERROR_NOT_COMPATIBLE;
     if (um && !sg_driver.has_context())
         return CUPTI_ERROR_NOT_READY;
     sg_cupti_attach();

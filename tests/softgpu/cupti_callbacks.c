@@ -189,7 +189,7 @@ SG_CUPTI(cuptiEnableCallback, 0,
           CUpti_CallbackId id),
          (enable, s, domain, id))
 {
-    if (!s || domain >= DOMAINS || id == 0 || id >= versions[version()].ids[domain])
+    if (!s || domain >= DOMAINS || id >= versions[version()].ids[domain])
         return CUPTI_ERROR_INVALID_PARAMETER;
     __atomic_store_n(&s->enabled[domain][id], enable != 0, __ATOMIC_RELAXED);
     return CUPTI_SUCCESS;

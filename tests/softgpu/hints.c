@@ -36,6 +36,12 @@ static CUresult check_device(int device)
     return CUDA_SUCCESS;
 }
 
+/* A GPU, the host, one of its NUMA nodes (there is one), the nearest. Which GPU is looked at elsewhere. */
+static bool is_place(CUmemLocation where)
+{
+    return (int)where.type >= 1 && (int)where.type <= 4 && ((int)where.type != 3 || where.id == 0);
+}
+
 static int location_device(CUmemLocation where)
 {
     return where.type == CU_MEM_LOCATION_TYPE_DEVICE ? where.id
@@ -77,8 +83,9 @@ CUresult sg_prefetch(CUdeviceptr addr, size_t bytes, CUdevice device, CUstream s
 CUresult sg_prefetch_v2(CUdeviceptr addr, size_t bytes, CUmemLocation where, unsigned flags,
                         CUstream stream)
 {
-    return flags ? CUDA_ERROR_INVALID_VALUE
-                 : prefetch(addr, bytes, location_device(where), stream, false, true);
+    return flags || !is_place(where)
+               ? CUDA_ERROR_INVALID_VALUE
+               : prefetch(addr, bytes, location_device(where), stream, false, true);
 }
 
 static CUresult batch(CUdeviceptr *addr, size_t *bytes, size_t n, CUmemLocation *where,
@@ -161,7 +168,7 @@ CUresult sg_advise(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUdevice
     CUresult result = needs_device ? check_device(device) : CUDA_SUCCESS;
 
     if (result != CUDA_SUCCESS)
-        return result;
+        return device >= sg_gpus() ? CUDA_ERROR_INVALID_VALUE : result;
     if (advice < 1 || advice > 6)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&sg_uvm_lock);
@@ -182,6 +189,11 @@ CUresult sg_advise(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUdevice
 
 CUresult sg_advise_v2(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUmemLocation where)
 {
+    bool accessed =
+        advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+
+    if (!is_place(where) || (accessed && (int)where.type > 2)) /* that takes no NUMA node */
+        return CUDA_ERROR_INVALID_VALUE;
     return sg_advise(addr, bytes, advice, location_device(where));
 }
 
@@ -251,7 +263,7 @@ CUresult sg_range_attribute(void *data, size_t data_bytes, CUmem_range_attribute
 CUresult sg_range_attributes(void **data, size_t *data_bytes, CUmem_range_attribute *attributes,
                              size_t n, CUdeviceptr addr, size_t bytes)
 {
-    CUresult result = CUDA_SUCCESS;
+    CUresult result = n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 
     for (size_t i = 0; i < n && result == CUDA_SUCCESS; i++)
         result = sg_range_attribute(data[i], data_bytes[i], attributes[i], addr, bytes);

@@ -277,6 +277,8 @@ CUresult sg_module_function(CUfunction *out, CUmodule module, const char *name)
 {
     if (!sg_is(module, SG_MODULE) || module->library)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (!name || !*name)
+        return CUDA_ERROR_INVALID_VALUE;
     *out = function_named(module, name);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
@@ -403,6 +405,8 @@ static CUresult param_info(const sg_function_t *f, size_t index, size_t *offset,
 
 CUresult sg_func_param(CUfunction f, size_t index, size_t *offset, size_t *bytes)
 {
+    if (!f)
+        return CUDA_ERROR_INVALID_VALUE;
     return sg_is(f, SG_FUNCTION) ? param_info(f, index, offset, bytes) : CUDA_ERROR_INVALID_HANDLE;
 }
 
