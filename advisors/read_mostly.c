@@ -200,6 +200,7 @@ static void withdraw(read_mostly_t *self, region_t *region)
     region->ban = region->ban ? 2 * region->ban : FIRST_BAN;
     region->ban_until = region->takes + region->ban;
     region->state = is_advised(region) ? WITHDRAWN : WATCHED;
+    region->done_bytes = 0;
     region->reads = 0;
     region->taken_bytes = 0;
 }
@@ -359,6 +360,10 @@ static void on_hint(read_mostly_t *self, const um_ev_hint_t *hint)
         region->foreign |= hint->result == UM_HINT_FAILED;
         return;
     }
+    if (region->state == WATCHED && hint->kind == UM_HINT_READ_MOSTLY)
+        region->state = WITHDRAWN; /* somebody wrote while the advice was on its way */
+    if (hint->kind != wanted(region).kind)
+        return; /* said of a state that is over */
     region->done_bytes += hint->bytes;
     if (region->done_bytes < wanted(region).bytes)
         return;

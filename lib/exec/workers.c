@@ -35,7 +35,7 @@ typedef struct list {
 
 /* Who is inside a driver call, for what. */
 typedef struct call {
-    bool active;
+    bool active, advises;
     uint32_t context;
     uint64_t addr, bytes;
 } call_t;
@@ -93,9 +93,14 @@ static bool is_gone(const workers_t *all, uint32_t context)
 
 /* ---- a worker ---- */
 
-static void enter(workers_t *all, unsigned slot, uint32_t context, uint64_t addr, uint64_t bytes)
+static void enter(workers_t *all, unsigned slot, uint32_t context, const um_hint_t *hint)
 {
-    all->call[slot] = (call_t){.active = true, .context = context, .addr = addr, .bytes = bytes};
+    all->call[slot] = (call_t){.active = true, .context = context};
+    if (!hint)
+        return;
+    all->call[slot].advises = hint->kind != UM_HINT_PREFETCH;
+    all->call[slot].addr = hint->addr;
+    all->call[slot].bytes = hint->bytes;
 }
 
 static void leave(workers_t *all, unsigned slot)
@@ -133,6 +138,30 @@ static void hurry(workers_t *all, list_t *from, item_t **at)
     pthread_cond_signal(&all->work);
 }
 
+/* Two pieces of advice for one range: the second is to be what holds. */
+static bool has_to_wait(const workers_t *all, const item_t *item)
+{
+    for (unsigned i = 0; i < all->n; i++) {
+        const call_t *call = &all->call[i];
+
+        if (call->active && call->advises && item->hint.kind != UM_HINT_PREFETCH &&
+            call->addr < item->hint.addr + item->hint.bytes &&
+            item->hint.addr < call->addr + call->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* The first piece that may go; whoever is in its way looks again afterwards. */
+static item_t *pop_now(workers_t *all)
+{
+    item_t **at = &all->lane[LANE_NOW].first;
+
+    while (*at && !(*at)->cancelled && has_to_wait(all, *at))
+        at = &(*at)->next;
+    return unhang(&all->lane[LANE_NOW], at);
+}
+
 /* Neither another worker nor the link is busy. Asks with the lock given up, inside a call. */
 static bool link_is_idle(worker_t *worker, uint32_t context)
 {
@@ -144,7 +173,7 @@ static bool link_is_idle(worker_t *worker, uint32_t context)
             return false;
     if (!all->calls.idle || is_gone(all, context))
         return true;
-    enter(all, worker->index, context, 0, 0);
+    enter(all, worker->index, context, NULL);
     pthread_mutex_unlock(&all->lock);
     idle = all->calls.idle(all->calls.ctx, context);
     pthread_mutex_lock(&all->lock);
@@ -158,12 +187,13 @@ static item_t *next_item(worker_t *worker)
     workers_t *all = worker->all;
     item_t *item;
 
-    while (!(item = pop(all, LANE_NOW))) {
+    while (!(item = pop_now(all))) {
         struct timespec soon = deadline(POLL_NS);
 
         if (all->stopping) {
-            item = pop(all, LANE_IDLE);
-            return item ? item : pop(all, LANE_HELD);
+            for (lane_t lane = 0; lane < LANES && !item; lane++)
+                item = pop(all, lane);
+            return item;
         }
         if (!all->lane[LANE_IDLE].first || all->polling) {
             pthread_cond_wait(&all->work, &all->lock);
@@ -193,7 +223,7 @@ static void serve(worker_t *worker, item_t *taken)
     taken->next = all->unused;
     all->unused = taken;
     if (!item.cancelled && !all->stopping && !is_gone(all, item.context)) {
-        enter(all, worker->index, item.context, item.hint.addr, item.hint.bytes);
+        enter(all, worker->index, item.context, &item.hint);
         pthread_mutex_unlock(&all->lock);
         start = now_ns();
         error = all->calls.apply(all->calls.ctx, worker->index, item.context, &item.hint);
@@ -421,7 +451,7 @@ static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free
         return false;
     pthread_mutex_lock(&all->lock);
     if (!all->stopping && !is_gone(all, context)) {
-        enter(all, ASKER, context, 0, 0);
+        enter(all, ASKER, context, NULL);
         pthread_mutex_unlock(&all->lock);
         known = all->calls.free_bytes(all->calls.ctx, context, free, total);
         pthread_mutex_lock(&all->lock);

@@ -10,7 +10,7 @@
  * the kernel beforehand.
  * UM_ORDER_IDLE: one piece at a time, by one worker, when nothing else is queued, no other worker is in a
  * call and `idle` says that what went before has arrived. Whatever else is submitted goes before it.
- * Advice goes as it comes, whatever its order.
+ * Advice goes as it comes, whatever its order; for one range one piece after the other.
  */
 #ifndef UM_WORKERS_H
 #define UM_WORKERS_H

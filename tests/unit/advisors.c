@@ -145,6 +145,36 @@ Test(read_mostly, a_launch_that_may_write_takes_all_back_at_once)
     program_stop();
 }
 
+/* It was on its way to the driver when somebody wrote. */
+Test(read_mostly, advice_that_comes_into_force_late_is_taken_back)
+{
+    um_event_t late = {.type = UM_EV_HINT};
+    unsigned before;
+
+    start_read_mostly(true);
+    round_of(7, 16 * MIB, 0);
+    round_of(7, 16 * MIB, 0);
+    run(8, 1);
+    before = program.n_hints;
+    run(7, 1);
+    cr_assert_eq(taken_back(before), 0);
+    late.u.hint = (um_ev_hint_t){.kind = UM_HINT_READ_MOSTLY,
+                                 .result = UM_HINT_APPLIED,
+                                 .addr = FAKE_BASE,
+                                 .bytes = UM_BLOCK_BYTES,
+                                 .device = UM_DEVICE_HOST,
+                                 .region = 1,
+                                 .who = "read_mostly",
+                                 .why = ""};
+    late.time_ns = tick();
+    feed(late);
+    run(7, 1);
+    cr_assert_eq(taken_back(before), 1);
+    run(7, 1);
+    cr_assert_eq(taken_back(before), 1, "once");
+    program_stop();
+}
+
 Test(read_mostly, a_write_fault_takes_all_back)
 {
     um_event_t fault = {.type = UM_EV_GPU_FAULT};

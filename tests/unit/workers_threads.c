@@ -17,6 +17,7 @@ typedef struct driver {
     bool shut;
     unsigned inside, applied, started;
     uint64_t order[4096];
+    uint32_t kind[4096];
     _Atomic unsigned dead_context_calls;
     _Atomic uint32_t dead_context;
     int32_t error;
@@ -58,6 +59,7 @@ static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint
     while (d->shut)
         pthread_cond_wait(&d->changed, &d->lock);
     d->inside--;
+    d->kind[d->applied % 4096] = hint->kind;
     d->order[d->applied++ % 4096] = hint->addr;
     pthread_mutex_unlock(&d->lock);
     return d->error;
@@ -404,6 +406,26 @@ Test(workers, advice_is_held_for_nothing_and_cancelled_by_no_launch)
     set_shut(false);
     wait_told(3);
     cr_assert_eq(told->by[UM_HINT_APPLIED], 3);
+    end();
+}
+
+/* Else what was set last might not be what holds. */
+Test(workers, advice_for_one_range_goes_one_after_the_other)
+{
+    bool set_before = false;
+
+    begin(2);
+    set_shut(true);
+    cr_assert(submit_as(UM_HINT_READ_MOSTLY, UM_ORDER_RACING, 1, 1, 1));
+    wait_inside(1);
+    cr_assert(submit_as(UM_HINT_UNSET_READ_MOSTLY, UM_ORDER_RACING, 1, 1, 1));
+    cr_assert(submit_as(UM_HINT_READ_MOSTLY, UM_ORDER_RACING, 2, 1, 1)); /* elsewhere: at once */
+    wait_inside(2);
+    set_shut(false);
+    wait_told(3);
+    for (unsigned i = 0; driver->kind[i] != UM_HINT_UNSET_READ_MOSTLY; i++)
+        set_before |= driver->order[i] == MIB;
+    cr_assert(set_before);
     end();
 }
 
