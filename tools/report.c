@@ -85,6 +85,8 @@ static int read_files(char **paths, int n, um_report_t *report, um_events_fn fn,
     for (int i = 0; i < n; i++) {
         um_status_t status = report ? um_report_begin(report, paths[i], NULL, 0) : UM_OK;
 
+        if (!report)
+            um_csv_begin(ctx);
         if (status)
             snprintf(error, sizeof(error), "%s: %s", paths[i], um_status_string(status));
         else

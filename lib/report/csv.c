@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "map.h"
+#include "places.h"
 
 /* One address, or one instruction, or everything. Zero is "nothing of that kind", as Nsight's blank. */
 typedef struct um_csv_row {
@@ -32,9 +33,7 @@ struct um_csv {
     size_t n, size;
     um_map_t by_key;
     um_csv_range_t range;
-    um_map_t frames; /* CPU fault pc -> places: what imports know about an instruction */
-    char **places;
-    size_t n_places;
+    um_places_t *places;
 };
 
 /* ---- the tables ------------------------------------------------------------------------------- */
@@ -141,11 +140,14 @@ static void print_quoted(const char *text, FILE *out)
 
 static void print_instruction(const um_csv_t *csv, const um_csv_row_t *row, FILE *out)
 {
-    uint32_t place = um_map_find(&csv->frames, row->key);
+    um_call_place_t site;
+    um_spot_t spot;
 
     fprintf(out, "%" PRIu64 ",", row->cpu_faults);
-    if (place != UM_MAP_NONE)
-        print_quoted(csv->places[place], out);
+    if (!um_places_pc(csv->places, row->key, &spot))
+        print_quoted(spot.text, out);
+    else if (!um_places_site(csv->places, row->key, &site)) /* an importer knew */
+        print_quoted(site.text, out);
     else
         fprintf(out, "0x%" PRIX64, row->key);
 }
@@ -187,7 +189,10 @@ um_status_t um_csv_new(const char *table, um_csv_t **out)
         if (!*out)
             return UM_ERR_NO_MEMORY;
         (*out)->table = &tables[i];
-        return UM_OK;
+        if (!um_places_new(&(*out)->places))
+            return UM_OK;
+        um_csv_free(*out);
+        return UM_ERR_NO_MEMORY;
     }
     return UM_ERR_NOT_FOUND;
 }
@@ -196,13 +201,15 @@ void um_csv_free(um_csv_t *csv)
 {
     if (!csv)
         return;
-    for (size_t i = 0; i < csv->n_places; i++)
-        free(csv->places[i]);
-    free(csv->places);
+    um_places_free(csv->places);
     free(csv->rows);
     um_map_free(&csv->by_key);
-    um_map_free(&csv->frames);
     free(csv);
+}
+
+void um_csv_begin(um_csv_t *csv)
+{
+    um_places_begin(csv->places);
 }
 
 static um_status_t row_at(um_csv_t *csv, uint64_t key, um_csv_row_t **out)
@@ -240,24 +247,6 @@ static void widen(um_csv_range_t *range, uint64_t address)
     range->any = true;
 }
 
-/* What an importer knows about the instruction whose address is the call site's id. */
-static um_status_t on_site(um_csv_t *csv, const um_ev_call_site_t *site)
-{
-    char **places;
-
-    if (csv->table->key != instruction_of ||
-        um_map_find(&csv->frames, site->call_site) != UM_MAP_NONE)
-        return UM_OK;
-    places = realloc(csv->places, (csv->n_places + 1) * sizeof(*places));
-    if (!places)
-        return UM_ERR_NO_MEMORY;
-    csv->places = places;
-    places[csv->n_places] = strdup(site->frames);
-    if (!places[csv->n_places])
-        return UM_ERR_NO_MEMORY;
-    return um_map_put(&csv->frames, site->call_site, (uint32_t)csv->n_places++);
-}
-
 /* From GPU to GPU is in none of these tables. */
 static bool counts(const um_csv_t *csv, const um_event_t *event)
 {
@@ -276,8 +265,9 @@ um_status_t um_csv_event(um_csv_t *csv, const um_event_t *event)
     um_csv_row_t *row;
     um_status_t status;
 
-    if (event->type == UM_EV_CALL_SITE)
-        return on_site(csv, &event->u.call_site);
+    if (csv->table->key == instruction_of &&
+        (status = um_places_event(csv->places, event)) != UM_OK)
+        return status;
     if (!counts(csv, event))
         return UM_OK;
     status = row_at(csv, csv->table->key(event), &row);

@@ -4,7 +4,8 @@
  * um_sum                  a row for each address at which something moved or faulted, the quickest
  *                         migrations first: bytes each way, faults, bytes per second of moving
  * um_total_sum            one row over all of them
- * um_cpu_page_faults_sum  a row for each instruction of the CPU that faulted, most faults first
+ * um_cpu_page_faults_sum  a row for each instruction of the CPU that faulted, most faults first;
+ *                         function, file and line where they are known
  *
  * Names of columns, units (MB and MB/s of 10^6), order and blanks (nothing of that kind there) are
  * theirs; a GPU fault record counts the fault groups in it. Memory grows with the distinct addresses,
@@ -25,6 +26,8 @@ const char *um_csv_name(size_t i);
 /* UM_ERR_NOT_FOUND: there is no such table. */
 um_status_t um_csv_new(const char *table, um_csv_t **out);
 void um_csv_free(um_csv_t *csv);
+/* A new trace begins. */
+void um_csv_begin(um_csv_t *csv);
 /* Any event; most are ignored. UM_ERR_NO_MEMORY. */
 um_status_t um_csv_event(um_csv_t *csv, const um_event_t *event);
 /* At most `top` rows. UM_ERR_IO, UM_ERR_NO_MEMORY. */

@@ -428,17 +428,22 @@ static um_status_t find_in(um_places_t *p, uint32_t i, uint64_t offset, um_spot_
     return p->status;
 }
 
+static um_spot_t bare_spot(um_places_t *p, const char *module, uint64_t offset, const char *why)
+{
+    return (um_spot_t){.text = offset_text(p, module, offset),
+                       .module = keep_text(p, module),
+                       .path = "",
+                       .offset = offset,
+                       .why = why};
+}
+
 um_status_t um_places_find(um_places_t *p, const char *module, uint64_t offset, um_spot_t *out)
 {
     uint32_t i = um_map_find(&p->file_of, name_key(module));
 
     if (i != UM_MAP_NONE)
         return find_in(p, i, offset, out);
-    *out = (um_spot_t){.text = offset_text(p, module, offset),
-                       .module = keep_text(p, module),
-                       .path = "",
-                       .offset = offset,
-                       .why = "the trace does not say which file that is"};
+    *out = bare_spot(p, module, offset, "the trace does not say which file that is");
     return p->status;
 }
 
@@ -497,8 +502,14 @@ static um_status_t read_frame(um_places_t *p, char *text, um_stack_t *stack)
     um_status_t status = UM_OK;
 
     if (plus && !strncmp(plus, "+0x", 3)) {
+        uint64_t offset = strtoull(plus + 1, NULL, 16);
+
         *plus = '\0';
-        status = um_places_find(p, text, strtoull(plus + 1, NULL, 16), spot);
+        /* What will be stepped over need not be read, or even be fetched from a server. */
+        if (um_is_runtime_module(text))
+            *spot = bare_spot(p, text, offset, "not the program's own code");
+        else
+            status = um_places_find(p, text, offset, spot);
         stack->interpreter[stack->n] =
             !strncmp(text, "python", 6) || !strncmp(text, "libpython", 9);
     } else if (read_python(p, text, spot)) {

@@ -135,6 +135,28 @@ ok "static runtime, stripped: frames that all sites have are not the place" with
 ok "static runtime, stripped: callers tell sites apart" within hidden coarse
 ok "static runtime, stripped: so for the other" within hidden fine
 
+# ---- libraries that come and go, two of one name ----
+mkdir one two
+sed 's/^#include "gpu.h"/&\n\n\n/' library.c >two/library.c
+cp library.c gpu.h one && cp gpu.h two
+(cd one && build libgrid.so library.c -fPIC -shared) && (cd two && build libgrid.so library.c -fPIC -shared)
+ok "opened late: built" build late late.c -ldl
+ok "opened late: recorded" gives 0 "$umrt" record -q -o late.umt -- ./late one/libgrid.so two/libgrid.so one/libgrid.so
+ok "opened late: reported" reported late
+ok "opened late: the first library's line" names late regions "library_grid (library.c:$(line one/library.c LIBRARY))"
+ok "opened late: the other's of the same name" names late regions "library_grid (library.c:$(line two/library.c LIBRARY))"
+
+# ---- the heap is held ----
+ok "malloc held: built" build held held.c -ldl
+ok "malloc held: nobody calls it while an allocation is recorded" \
+    gives 0 "$umrt" record -q -o held.umt -- ./held
+ok "malloc held: not once" prints '^0$'
+ok "malloc held: each place was recorded" [ "$("$umrt" dump -t call_site held.umt | grep -vc '^#')" = 10 ]
+
+# ---- tables of other tools ----
+ok "CSV: the CPU's places" gives 0 "$umrt" report --csv um_cpu_page_faults_sum pie.umt
+ok "CSV: with their lines" prints ",\"?fill \(program.c:$(line program.c FILL)\)"
+
 # ---- without debug information ----
 cp pie bare && strip --strip-all bare
 ok "stripped: recorded" recorded bare
