@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "um_tools.h"
 
-#define LINE_BYTES 1024
+#define LINE_BYTES   1024
+#define MEMORY_BYTES (UINT64_C(3) << 29)
 
-/* Never returns. An alarm ends it. */
+/* Never returns. An alarm ends it; without memory it ends by itself. */
 static void replay(char **paths, int n, uint32_t seconds, FILE *out, FILE *err)
 {
     char **argv = calloc((size_t)n + 4, sizeof(*argv));
@@ -25,6 +27,9 @@ static void replay(char **paths, int n, uint32_t seconds, FILE *out, FILE *err)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGALRM, SIG_DFL);
     alarm(seconds);
+#ifndef __SANITIZE_ADDRESS__ /* whose shadow counts */
+    setrlimit(RLIMIT_DATA, &(struct rlimit){MEMORY_BYTES, MEMORY_BYTES});
+#endif
     if (nice(10) < 0) { /* then it is not */
     }
     argv[argc++] = "replay";

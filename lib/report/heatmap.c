@@ -44,13 +44,27 @@ static bool is(const um_heat_cell_t *cell, uint32_t group, uint64_t row, uint32_
     return cell->group == group && cell->row == row && cell->column == column;
 }
 
+/* The cell, or UM_MAP_NONE. Most are asked for again soon: a fault, its move, whose it was. */
+static uint32_t find(um_heatmap_t *map, uint32_t group, uint64_t row, uint32_t column)
+{
+    uint32_t *recent = &map->recent[(row * 31 + column * 7 + group) % UM_HEAT_RECENT];
+
+    if (*recent >= map->n_cells || !is(&map->cells[*recent], group, row, column)) {
+        uint32_t found = um_map_find(&map->at, key_of(group, row, column));
+
+        if (found == UM_MAP_NONE)
+            return found;
+        *recent = found;
+    }
+    return *recent;
+}
+
 /* Indexes the cells anew after their rows or columns changed; equal ones become one. */
 static um_status_t gather(um_heatmap_t *map)
 {
     size_t n = 0;
 
     um_map_free(&map->at);
-    map->last = 0;
     for (size_t i = 0; i < map->n_cells; i++) {
         uint64_t key = key_of(map->cells[i].group, map->cells[i].row, map->cells[i].column);
         uint32_t known = um_map_find(&map->at, key);
@@ -146,11 +160,7 @@ static um_status_t cell_get(um_heatmap_t *map, uint32_t group, uint64_t offset, 
     if (status)
         return status;
     row = offset / map->row_bytes[group];
-    if (map->last < map->n_cells && is(&map->cells[map->last], group, row, column)) {
-        *out = &map->cells[map->last];
-        return UM_OK;
-    }
-    i = um_map_find(&map->at, key_of(group, row, column));
+    i = find(map, group, row, column);
     if (i == UM_MAP_NONE && map->n_cells == UM_HEAT_CELLS_MAX) {
         status = um_heatmap_coarsen(map);
         if (!status)
@@ -177,7 +187,6 @@ static um_status_t cell_get(um_heatmap_t *map, uint32_t group, uint64_t offset, 
                                                       .column = column,
                                                       .kernel = UM_MAP_NONE};
     }
-    map->last = i;
     *out = &map->cells[i];
     return UM_OK;
 }
@@ -250,8 +259,7 @@ void um_heatmap_kernel(um_heatmap_t *map, uint32_t group, uint64_t at_ns, uint64
 
     if (!um_heatmap_has(map, group) || at_ns / map->column_ns >= map->columns_max)
         return;
-    i = um_map_find(&map->at, key_of(group, offset / map->row_bytes[group],
-                                     (uint32_t)(at_ns / map->column_ns)));
+    i = find(map, group, offset / map->row_bytes[group], (uint32_t)(at_ns / map->column_ns));
     if (i != UM_MAP_NONE)
         vote(&map->cells[i], kernel, weight);
 }

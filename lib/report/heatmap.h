@@ -15,6 +15,7 @@
 #define UM_HEAT_ROWS_MAX    1024u /* a group */
 #define UM_HEAT_CELLS_MAX   (1u << 18)
 #define UM_HEAT_GROUPS      4096u /* groups with a map; later ones have none */
+#define UM_HEAT_RECENT      1024u
 
 typedef struct um_heat_cell {
     uint32_t group, row, column;
@@ -31,11 +32,11 @@ typedef struct um_heatmap {
     uint64_t *row_bytes; /* by group: a power of two, at least 4 KiB; 0 = nothing happened there */
     uint32_t *rows;
     uint32_t columns_max, rows_max;
-    uint64_t column_ns; /* width of a column: 1 us, doubled */
-    uint64_t last_ns;   /* latest time seen */
-    size_t last;        /* cell of the last call */
-    bool skipped;       /* a group or a cell had no room */
-} um_heatmap_t;         /* zeroed = empty */
+    uint64_t column_ns;              /* width of a column: 1 us, doubled */
+    uint64_t last_ns;                /* latest time seen */
+    uint32_t recent[UM_HEAT_RECENT]; /* cells found lately, by a hash of what they are */
+    bool skipped;                    /* a group or a cell had no room */
+} um_heatmap_t;                      /* zeroed = empty */
 
 /* Something at [offset, offset+bytes) of a region of group_bytes (0 = no known allocation: ignored),
  * at_ns after the start of its trace. UM_ERR_NO_MEMORY. */

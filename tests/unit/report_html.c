@@ -113,7 +113,7 @@ Test(html, many_rows_and_cells_stay_under_5_mb)
         stream_alloc(r, 1, i + 1, BASE + i * 16 * MIB, 8 * MIB, name);
         stream_kernel(r, i + 1, name);
     }
-    for (uint32_t i = 0; i < 900000; i++) {
+    for (uint32_t i = 0; i < 350000; i++) {
         lot ^= lot << 13;
         lot ^= lot >> 7;
         lot ^= lot << 17;
@@ -157,7 +157,7 @@ Test(heatmap, what_is_merged_is_not_lost)
     um_heat_cell_t all;
     uint64_t lot = 88172645463325252u;
 
-    for (uint32_t i = 0; i < 600000; i++) {
+    for (uint32_t i = 0; i < 400000; i++) {
         lot ^= lot << 13;
         lot ^= lot >> 7;
         lot ^= lot << 17;
@@ -170,7 +170,7 @@ Test(heatmap, what_is_merged_is_not_lost)
     cr_assert_eq(um_heatmap_move(&map, 3, 64 * MIB, UINT64_MAX, 0, 4096, false), UM_OK);
     um_heatmap_sort(&map);
     all = sum(&map);
-    cr_assert_eq(all.faults, 600000);
+    cr_assert_eq(all.faults, 400000);
     cr_assert_eq(all.in_pages, 64 * MIB / 4096);
     cr_assert_eq(all.out_pages, 1);
     cr_assert(!map.skipped);
