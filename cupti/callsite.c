@@ -24,6 +24,7 @@
 #define UM_FRAMES      16    /* of the program, told */
 #define UM_NATIVE      8     /* of a Python program's libraries, before its own */
 #define UM_LOOK        48    /* looked at: our own, CUPTI's and the driver's come first */
+#define UM_LOOK_BRIEF  14    /* while hinting: enough to know a place again; 1 to 2 us a frame */
 #define UM_FRAME_BYTES 1536  /* of one call site's text */
 #define UM_SITES       16384 /* remembered; three quarters of them are told, further ones are 0 */
 #define UM_RECENT      4096
@@ -73,11 +74,17 @@ static bool um_frame_put(char *text, size_t *used, const um_loaded_t *module, ui
     return true;
 }
 
+/* While hinting a place has only to be known again, and cheaply: native frames do. */
+static bool um_python_wanted(void)
+{
+    return um_live.record && um_python_is_there();
+}
+
 /* The frames as text, without those of the tools on top. Where an interpreter runs, its program's
  * frames stand for it and for what is below. */
 static size_t um_frames_text(void *const *pc, int n, char *text)
 {
-    size_t used = 0, told = 0, most = um_python_is_there() ? UM_NATIVE : UM_FRAMES;
+    size_t used = 0, told = 0, most = um_python_wanted() ? UM_NATIVE : UM_FRAMES;
 
     for (int i = 0; i < n && told < most; i++) {
         /* A return address may be the next function's first byte. */
@@ -85,13 +92,15 @@ static size_t um_frames_text(void *const *pc, int n, char *text)
         const um_loaded_t *module = um_loaded_at(at);
         if (told == 0 && (!module || module->tooling))
             continue;
-        if (module && module->python && um_python_frames(text, UM_FRAME_BYTES, &used))
+        if (um_live.record && module && module->python &&
+            um_python_frames(text, UM_FRAME_BYTES, &used))
             return used;
         if (!um_frame_put(text, &used, module, at))
             return used;
         told++;
     }
-    um_python_frames(text, UM_FRAME_BYTES, &used);
+    if (um_live.record)
+        um_python_frames(text, UM_FRAME_BYTES, &used);
     return used;
 }
 
@@ -121,13 +130,13 @@ static uint64_t um_site_of(void *const *pc, int n)
 static uint64_t um_site_here(void)
 {
     void *pc[UM_LOOK];
-    int n = backtrace(pc, UM_LOOK);
+    int n = backtrace(pc, um_live.record ? UM_LOOK : UM_LOOK_BRIEF);
 
     if (n <= 0)
         return 0;
     um_loaded_refresh();
     /* A Python program's place is not in the addresses. */
-    if (um_python_is_there())
+    if (um_python_wanted())
         return um_site_of(pc, n);
     uint64_t stack = XXH3_64bits_withSeed(pc, (size_t)n * sizeof(*pc), um_loaded_generation());
     size_t slot = stack % UM_RECENT;

@@ -103,5 +103,6 @@ int main(int argc, char **argv)
     make("marks", (uint32_t[]){UM_EV_MARK}, 1);
     make("launches", (uint32_t[]){UM_EV_KERNEL, UM_EV_LAUNCH}, 2);
     make("migrations", (uint32_t[]){UM_EV_MIGRATE, UM_EV_GPU_FAULT}, 2);
+    make("profile", (uint32_t[]){UM_EV_DEVICE, UM_EV_LEARNED}, 2);
     return 0;
 }
