@@ -16,3 +16,6 @@ check_PROGRAMS += tests/unit/export_sqlite
 tests_unit_export_sqlite_SOURCES = tests/unit/export_sqlite.c
 tests_unit_export_sqlite_LDADD = $(import_ldadd)
 dist_check_SCRIPTS += tests/cli/export.sh
+
+dist_check_SCRIPTS += tests/cli/perfetto.sh
+EXTRA_DIST += tests/cli/check_perfetto.py

@@ -62,9 +62,5 @@ um_status_t um_events_read(const char *path, um_events_fn fn, void *ctx, char *d
         status = read_umt(&reading, path, damage, error, bytes);
     else
         status = um_import_file(path, on_event, &reading, error, bytes);
-    if (reading.status && !status) {
-        status = reading.status;
-        snprintf(error, bytes, "%s: %s", path, um_status_string(status));
-    }
-    return status;
+    return status ? status : reading.status;
 }

@@ -11,8 +11,10 @@
 
 #include "report/csv.h"
 #include "report/html.h"
+#include "report/perfetto.h"
 #include "report/report.h"
 #include "report/sarif.h"
+#include "trace/import.h"
 
 #define WIDTH_ELSEWHERE 100 /* into a file or a pipe: the same everywhere */
 #define PAGE_TOP        1000
@@ -26,6 +28,8 @@ static const char help[] =
     "of one run) make one report.\n\n"
     "  -j, --json         JSON instead of text (umrt.report/1)\n"
     "      --sarif        findings as a SARIF 2.1.0 log, for editors and code review\n"
+    "      --perfetto     the trace for ui.perfetto.dev: kernels, faults, moves, regions and hints "
+    "as tracks\n"
     "      --csv TABLE    um_sum, um_total_sum or um_cpu_page_faults_sum, as nsys stats prints it\n"
     "  -o, --output FILE  into FILE, unless that is something else (default: standard output)\n"
     "      --html PAGE    all of it as a page, too: one file that needs nothing else, with map and "
@@ -54,7 +58,8 @@ static const struct um_kind {
     um_report_format_t format;
 } text = {"umrt report", "a report", UM_REPORT_TEXT},
   json = {"{\n  \"schema\": \"umrt.report/", "a report in JSON", UM_REPORT_JSON},
-  sarif = {UM_SARIF_START, "a SARIF log", UM_REPORT_SARIF};
+  sarif = {UM_SARIF_START, "a SARIF log", UM_REPORT_SARIF},
+  perfetto = {UM_PERFETTO_START, "a trace for Perfetto", UM_REPORT_TEXT};
 
 typedef struct um_request {
     const struct um_kind *kind;
@@ -71,28 +76,50 @@ static um_status_t to_report(void *ctx, const um_event_t *event)
     return um_report_event(ctx, event);
 }
 
+static um_status_t begin_report(void *ctx, const char *path)
+{
+    return um_report_begin(ctx, path, NULL, 0);
+}
+
+static um_status_t to_perfetto(void *ctx, const um_event_t *event)
+{
+    return um_perfetto_event(ctx, event);
+}
+
+static um_status_t begin_perfetto(void *ctx, const char *path)
+{
+    return um_perfetto_begin(ctx, path);
+}
+
 static um_status_t to_csv(void *ctx, const um_event_t *event)
 {
     return um_csv_event(ctx, event);
 }
 
+static um_status_t begin_csv(void *ctx, const char *path)
+{
+    (void)path;
+    um_csv_begin(ctx);
+    return UM_OK;
+}
+
 /* Reads all files; UM_EXIT_OK and *damaged, or the status to leave with, the line having been said. */
-static int read_files(char **paths, int n, um_report_t *report, um_events_fn fn, void *ctx,
-                      bool *damaged)
+static int read_files(char **paths, int n, um_status_t (*begin)(void *ctx, const char *path),
+                      um_events_fn fn, void *ctx, bool *damaged)
 {
     char error[1024], damage[1024];
 
     for (int i = 0; i < n; i++) {
-        um_status_t status = report ? um_report_begin(report, paths[i], NULL, 0) : UM_OK;
+        um_status_t status = begin(ctx, paths[i]);
 
-        if (!report)
-            um_csv_begin(ctx);
-        if (status)
-            snprintf(error, sizeof(error), "%s: %s", paths[i], um_status_string(status));
-        else
+        *error = '\0';
+        if (!status)
             status = um_events_read(paths[i], fn, ctx, damage, error, sizeof(error));
+        if (status == UM_ERR_IO && !*error) /* of the output, which is said where it ends */
+            return UM_EXIT_FAILED;
         if (status) {
-            um_say("%s", *error ? error : um_status_string(status));
+            um_say("%s%s%s", *error ? error : paths[i], *error ? "" : ": ",
+                   *error ? "" : um_status_string(status));
             return status == UM_ERR_NO_MEMORY ? UM_EXIT_FAILED : UM_EXIT_USAGE;
         }
         if (!*damage)
@@ -100,7 +127,7 @@ static int read_files(char **paths, int n, um_report_t *report, um_events_fn fn,
         /* All whole blocks have been delivered: report them, and say so. */
         um_say("%s", damage);
         *damaged = true;
-        if (report && um_report_note(report, damage))
+        if (begin == begin_report && um_report_note(ctx, damage))
             return UM_EXIT_FAILED;
     }
     return UM_EXIT_OK;
@@ -200,7 +227,7 @@ static int write_report(char **paths, int n, const um_request_t *request)
         return written(request, status, false);
     if (request->html)
         um_what_if_start(paths, n, request->what_if, &what_if);
-    exit_status = read_files(paths, n, report, to_report, report, &damaged);
+    exit_status = read_files(paths, n, begin_report, to_report, report, &damaged);
     if (exit_status == UM_EXIT_OK && request->html)
         exit_status = write_page(report, request, &what_if);
     else
@@ -229,7 +256,7 @@ static int write_csv(char **paths, int n, const um_request_t *request)
                             request->csv, um_csv_name(0), um_csv_name(1), um_csv_name(2));
     if (status)
         return written(request, status, false);
-    exit_status = read_files(paths, n, NULL, to_csv, csv, &damaged);
+    exit_status = read_files(paths, n, begin_csv, to_csv, csv, &damaged);
     if (exit_status == UM_EXIT_OK)
         exit_status = um_output_open(&output, request->output, um_csv_head(csv), "such a table");
     if (exit_status == UM_EXIT_OK) {
@@ -239,6 +266,38 @@ static int write_csv(char **paths, int n, const um_request_t *request)
     }
     um_csv_free(csv);
     return exit_status;
+}
+
+/* Written while it is read, so what can be refused is refused before. */
+static int write_perfetto(char **paths, int n, const um_request_t *request)
+{
+    um_perfetto_t *to = NULL;
+    um_output_t output;
+    char error[1024];
+    bool damaged = false;
+    um_status_t status = UM_OK;
+    int exit_status;
+
+    for (int i = 0; i < n; i++) {
+        um_import_kind_t kind;
+
+        if (um_input_check(paths[i], error, sizeof(error)) ||
+            um_import_recognise(paths[i], &kind, error, sizeof(error))) {
+            um_say("%s", error);
+            return UM_EXIT_USAGE;
+        }
+    }
+    exit_status = um_output_open(&output, request->output, perfetto.start, perfetto.what);
+    if (exit_status != UM_EXIT_OK)
+        return exit_status;
+    status = um_perfetto_new(output.file, &to);
+    exit_status = status ? written(request, status, false)
+                         : read_files(paths, n, begin_perfetto, to_perfetto, to, &damaged);
+    if (to)
+        status = um_perfetto_close(to);
+    if (exit_status == UM_EXIT_OK || status == UM_ERR_IO)
+        exit_status = written(request, status, damaged);
+    return finish(&output, exit_status, damaged && !status && exit_status == UM_EXIT_USAGE);
 }
 
 int um_cmd_report(int argc, char **argv)
@@ -251,7 +310,8 @@ int um_cmd_report(int argc, char **argv)
         OPT_CSV,
         OPT_DEBUG_DIR,
         OPT_HTML,
-        OPT_WHAT_IF
+        OPT_WHAT_IF,
+        OPT_PERFETTO
     };
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
@@ -262,6 +322,7 @@ int um_cmd_report(int argc, char **argv)
         {"utf8", no_argument, NULL, OPT_UTF8},
         {"sarif", no_argument, NULL, OPT_SARIF},
         {"csv", required_argument, NULL, OPT_CSV},
+        {"perfetto", no_argument, NULL, OPT_PERFETTO},
         {"output", required_argument, NULL, 'o'},
         {"debug-dir", required_argument, NULL, OPT_DEBUG_DIR},
         {"html", required_argument, NULL, OPT_HTML},
@@ -293,6 +354,9 @@ int um_cmd_report(int argc, char **argv)
             break;
         case OPT_SARIF:
             request.kind = &sarif;
+            break;
+        case OPT_PERFETTO:
+            request.kind = &perfetto;
             break;
         case OPT_CSV:
             request.csv = optarg;
@@ -332,8 +396,8 @@ int um_cmd_report(int argc, char **argv)
     }
     if (optind == argc)
         return um_say_usage("report", "no file given");
-    if (request.html && request.csv)
-        return um_say_usage("report", "--html makes no page of --csv");
+    if (request.html && (request.csv || request.kind == &perfetto))
+        return um_say_usage("report", "--html makes no page of --csv or --perfetto");
     if (request.html && !um_output_check(request.html, "<!DOCTYPE html>"))
         return UM_EXIT_USAGE;
     report->format = request.kind->format;
@@ -341,6 +405,7 @@ int um_cmd_report(int argc, char **argv)
         report->color = false;
         report->utf8 = false;
     }
-    return request.csv ? write_csv(argv + optind, argc - optind, &request)
-                       : write_report(argv + optind, argc - optind, &request);
+    return request.csv                 ? write_csv(argv + optind, argc - optind, &request)
+           : request.kind == &perfetto ? write_perfetto(argv + optind, argc - optind, &request)
+                                       : write_report(argv + optind, argc - optind, &request);
 }

@@ -94,7 +94,8 @@ typedef um_status_t (*um_events_fn)(void *ctx, const um_event_t *event);
 /*
  * Hands over the events of `path`, a .umt in time order or anything that is imported; the facts of a
  * .umt's header come first, as FACT events. UM_OK also where a .umt is damaged or was not closed: all
- * that is whole has come, and `damage` has the line about it, else "". On an error `error` has the line.
+ * that is whole has come, and `damage` has the line about it, else "". On an error `error` has the line,
+ * but for what fn returned, which is the caller's to say.
  * Both hold `bytes`.
  */
 um_status_t um_events_read(const char *path, um_events_fn fn, void *ctx, char *damage, char *error,

@@ -274,7 +274,9 @@ static um_status_t region_key(const json_t *region, um_map_t *alike, char *key, 
     if (!strcmp(key, name))
         return UM_OK;
     n = strnlen(key, bytes / 2);
-    um_same_name(text_of(region, "call_site"), key + n, bytes - n - 16);
+    um_same_name(text_of(region,
+                         json_is_string(json_object_get(region, "place")) ? "place" : "call_site"),
+                 key + n, bytes - n - 16);
     n = strlen(key);
     hash = um_map_hash(key, n, 0);
     before = um_map_find(alike, hash);

@@ -64,18 +64,50 @@ static void write_physical(um_emitter_t *e, const char *file, size_t n, unsigned
     free(uri);
 }
 
-/* The first source line that `where` names is the place, others are related to it. */
-static void write_locations(um_emitter_t *e, const um_finding_t *f)
-{
-    const char *file, *at;
-    size_t n;
-    unsigned line, id = 0;
+#define LINES_MAX 16u
 
-    at = um_same_source(f->where, &file, &n, &line);
+/* Source lines of one finding, each once. */
+typedef struct um_lines {
+    struct {
+        const char *file;
+        size_t bytes;
+        unsigned line;
+    } at[LINES_MAX];
+    unsigned n;
+} um_lines_t;
+
+static void add_lines(um_lines_t *lines, const char *text)
+{
+    const char *file;
+    size_t bytes;
+    unsigned line, i;
+
+    while (text && lines->n < LINES_MAX && (text = um_same_source(text, &file, &bytes, &line))) {
+        for (i = 0; i < lines->n; i++) {
+            if (lines->at[i].bytes == bytes && lines->at[i].line == line &&
+                !memcmp(lines->at[i].file, file, bytes))
+                break;
+        }
+        lines->at[i].file = file;
+        lines->at[i].bytes = bytes;
+        lines->at[i].line = line;
+        lines->n += i == lines->n;
+    }
+}
+
+/* The first source line that `where` names, or else where its regions come from, is the place; all
+ * others are related to it. */
+static void write_locations(um_emitter_t *e, const um_report_t *r, const um_finding_t *f)
+{
+    um_lines_t lines = {.n = 0};
+
+    add_lines(&lines, f->where);
+    for (uint32_t i = 0; i < f->n_places; i++)
+        add_lines(&lines, um_report_place(r, r->regions.groups[f->places[i].group].call_site));
     um_emitter_array(e, "locations");
     um_emitter_object(e, NULL);
-    if (at)
-        write_physical(e, file, n, line);
+    if (lines.n)
+        write_physical(e, lines.at[0].file, lines.at[0].bytes, lines.at[0].line);
     um_emitter_array(e, "logicalLocations");
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "fullyQualifiedName", NULL, um_text(f->where));
@@ -85,10 +117,10 @@ static void write_locations(um_emitter_t *e, const um_finding_t *f)
     um_emitter_end(e);
     um_emitter_end(e);
     um_emitter_array(e, "relatedLocations");
-    while (at && (at = um_same_source(at, &file, &n, &line))) {
+    for (unsigned i = 1; i < lines.n; i++) {
         um_emitter_object(e, NULL);
-        um_emitter_pair(e, "id", NULL, um_count(++id));
-        write_physical(e, file, n, line);
+        um_emitter_pair(e, "id", NULL, um_count(i));
+        write_physical(e, lines.at[i].file, lines.at[i].bytes, lines.at[i].line);
         um_emitter_end(e);
     }
     um_emitter_end(e);
@@ -129,8 +161,8 @@ static void write_fingerprint(um_emitter_t *e, const um_findings_t *findings, si
     um_emitter_end(e);
 }
 
-static void write_result(um_emitter_t *e, const um_findings_t *findings, size_t at,
-                         uint64_t span_ns)
+static void write_result(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings,
+                         size_t at, uint64_t span_ns)
 {
     const um_finding_t *f = &findings->list[at];
     uint64_t most_ns = findings->list[0].win_ns;
@@ -142,7 +174,7 @@ static void write_result(um_emitter_t *e, const um_findings_t *findings, size_t 
     um_emitter_pair(e, "level", NULL,
                     um_text(f->win_ns >= span_ns / 100 && f->win_ns ? "warning" : "note"));
     write_message(e, f);
-    write_locations(e, f);
+    write_locations(e, r, f);
     write_fingerprint(e, findings, at);
     um_emitter_pair(e, "rank", NULL,
                     um_percent(most_ns ? (uint64_t)(100.0 * (double)f->win_ns / (double)most_ns)
@@ -219,7 +251,7 @@ void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *
     um_emitter_pair(e, "columnKind", NULL, um_text("unicodeCodePoints"));
     um_emitter_array(e, "results");
     for (size_t i = 0; i < findings->n && i < um_emitter_options(e)->top; i++)
-        write_result(e, findings, i, span_ns);
+        write_result(e, r, findings, i, span_ns);
     um_emitter_end(e);
     um_emitter_end(e);
     um_emitter_end(e);

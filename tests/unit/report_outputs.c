@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/csv.h"
+#include "report/perfetto.h"
 #include "report/same.h"
 #include "report_stream.h"
 
@@ -123,6 +124,32 @@ Test(sarif, a_source_line_is_the_place_and_those_behind_it_are_related)
     json_decref(other);
 }
 
+Test(sarif, a_finding_about_a_kernel_is_placed_where_its_region_comes_from)
+{
+    um_report_t *r = stream_new("t.umt");
+    const char *where = NULL, *uri = NULL;
+    json_t *result;
+    int line = 0;
+
+    stream_put(r,
+               (um_event_t){.type = UM_EV_CALL_SITE, .u.call_site = {0xabc, "alloc (grid.cu:42)"}});
+    stream_alloc_at(r, 1, 1, BASE, 64 * MIB, 0xabc);
+    stream_kernel(r, 1, "fill(float*)");
+    stream_cpu_fault(r, 2, BASE + 63 * MIB); /* one page is the CPU's */
+    stream_exec(r, 1000, 9000, 1);
+    for (uint64_t i = 0; i < 31; i++)
+        stream_gpu_fault(r, 1010 + i * 200, 190, BASE + i * 2 * MIB);
+    result = sarif_result(r);
+    cr_assert_eq(json_unpack(result, "{s:[{s:[{s:s}], s:{s:{s:s}, s:{s:i}}}]}", "locations",
+                             "logicalLocations", "fullyQualifiedName", &where, "physicalLocation",
+                             "artifactLocation", "uri", &uri, "region", "startLine", &line),
+                 0);
+    cr_assert_str_eq(where, "kernel fill");
+    cr_assert_str_eq(uri, "grid.cu");
+    cr_assert_eq(line, 42);
+    json_decref(result);
+}
+
 Test(sarif, without_a_source_line_there_is_only_the_logical_place)
 {
     json_t *result = sarif_result(to_and_fro("app+0x1234"));
@@ -210,4 +237,158 @@ Test(csv, a_table_that_is_not_there_is_not_found)
     um_csv_t *csv;
 
     cr_assert_eq(um_csv_new("um_something", &csv), UM_ERR_NOT_FOUND);
+}
+
+/* ---- Perfetto --------------------------------------------------------------------------------- */
+
+static json_t *perfetto(const um_event_t *list, size_t n)
+{
+    um_perfetto_t *to;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    json_t *log;
+
+    cr_assert_eq(um_perfetto_new(out, &to), UM_OK);
+    cr_assert_eq(um_perfetto_begin(to, "t \"1\".umt"), UM_OK);
+    for (size_t i = 0; i < n; i++)
+        cr_assert_eq(um_perfetto_event(to, &list[i]), UM_OK);
+    cr_assert_eq(um_perfetto_close(to), UM_OK);
+    fclose(out);
+    cr_assert_eq(strncmp(text, UM_PERFETTO_START, strlen(UM_PERFETTO_START)), 0);
+    log = json_loads(text, 0, NULL);
+    cr_assert_not_null(log, "%s", text);
+    free(text);
+    return log;
+}
+
+/* How many events have this phase and name, with their tids and times added up. */
+static size_t shown(json_t *log, const char *phase, const char *name, json_int_t *tids, double *ts)
+{
+    json_t *event;
+    size_t i, n = 0;
+
+    *tids = 0;
+    *ts = 0;
+    json_array_foreach(json_object_get(log, "traceEvents"), i, event)
+    {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), phase) != 0 ||
+            strcmp(json_string_value(json_object_get(event, "name")), name) != 0)
+            continue;
+        *tids += json_integer_value(json_object_get(event, "tid"));
+        *ts += json_number_value(json_object_get(event, "ts"));
+        n++;
+    }
+    return n;
+}
+
+#define MOVE(ns, lasts, from, to)                                                                  \
+    {                                                                                              \
+        .time_ns = (ns), .type = UM_EV_MIGRATE, .u.migrate = {                                     \
+            .addr = 1,                                                                             \
+            .bytes = 100,                                                                          \
+            .duration_ns = (lasts),                                                                \
+            .src = (from),                                                                         \
+            .dst = (to),                                                                           \
+            .cause = UM_CAUSE_COHERENCE,                                                           \
+            .region = 1                                                                            \
+        }                                                                                          \
+    }
+
+Test(perfetto, what_overlaps_is_in_lanes_and_what_does_not_is_in_one)
+{
+    const um_event_t apart[] = {MOVE(1000, 10, -1, 0), MOVE(1010, 10, -1, 0),
+                                MOVE(1020, 10, -1, 0)};
+    const um_event_t across[] = {MOVE(1000, 20, -1, 0), MOVE(1010, 20, -1, 0),
+                                 MOVE(1025, 9, -1, 0)};
+    json_int_t tids, first;
+    double ts;
+    json_t *log = perfetto(apart, 3);
+
+    cr_assert_eq(shown(log, "X", "fault", &tids, &ts), 3);
+    cr_assert_float_eq(ts, 3.03, 1e-9);
+    first = tids / 3;
+    json_decref(log);
+    log = perfetto(across, 3);
+    cr_assert_eq(shown(log, "X", "fault", &tids, &ts), 3);
+    cr_assert_eq(tids, 3 * first + 1, "the second is one lane further, the third in the first");
+    json_decref(log);
+}
+
+Test(perfetto, counts_what_is_on_a_gpu_until_it_leaves_or_is_freed)
+{
+    const um_event_t list[] = {
+        {.time_ns = 1, .type = UM_EV_REGION_ALLOC, .u.region_alloc = {.region = 1, .bytes = 400}},
+        MOVE(100000, 1, -1, 0),
+        MOVE(200000, 1, -1, 0),
+        MOVE(300000, 1, 0, -1),
+        MOVE(400000, 1, 0, 1),
+        {.time_ns = 500000, .type = UM_EV_REGION_FREE, .u.region_free = {.region = 1}},
+    };
+    const int expected[] = {100, 200, 100, 0, 100, 0};
+    json_t *log = perfetto(list, sizeof(list) / sizeof(list[0])), *event;
+    size_t i, n = 0;
+
+    json_array_foreach(json_object_get(log, "traceEvents"), i, event)
+    {
+        json_t *bytes = json_object_get(json_object_get(event, "args"), "bytes");
+
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "C") != 0)
+            continue;
+        cr_assert_lt(n, 6);
+        cr_assert_eq(json_integer_value(bytes), expected[n], "value %zu is %d", n,
+                     (int)json_integer_value(bytes));
+        n++;
+    }
+    cr_assert_eq(n, 6);
+    json_decref(log);
+}
+
+Test(perfetto, ranges_and_waits_begin_and_end)
+{
+    const um_event_t list[] = {
+        {.time_ns = 10, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_PUSH, 0, "", "a\"\\\n"}},
+        {.time_ns = 20, .tid = 7, .type = UM_EV_SYNC, .u.sync = {1, UM_SYNC_STREAM, 0, 0, 0}},
+        {.time_ns = 30, .tid = 7, .type = UM_EV_SYNC, .u.sync = {1, UM_SYNC_STREAM, 1, 0, 0}},
+        {.time_ns = 40, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_POP, 0, "", ""}},
+        {.time_ns = 50, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_START, 9, "", "free"}},
+        {.time_ns = 60, .tid = 8, .type = UM_EV_MARK, .u.mark = {UM_MARK_END, 9, "", ""}},
+        {.time_ns = 70, .tid = 8, .type = UM_EV_MARK, .u.mark = {UM_MARK_INSTANT, 0, "", "now"}},
+    };
+    json_t *log = perfetto(list, sizeof(list) / sizeof(list[0]));
+    json_int_t tids;
+    double ts;
+
+    cr_assert_eq(shown(log, "B", "a\"\\?", &tids, &ts), 1);
+    cr_assert_eq(tids, 7);
+    cr_assert_eq(shown(log, "B", "wait for a stream", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "E", "wait for a stream", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "E", "", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "b", "free", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "e", "", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "i", "now", &tids, &ts), 1);
+    json_decref(log);
+}
+
+Test(perfetto, regions_come_and_go_in_any_number)
+{
+    um_event_t *list = calloc(40000, sizeof(*list));
+    json_int_t tids;
+    double ts;
+    json_t *log;
+
+    for (uint32_t i = 0; i < 20000; i++) {
+        list[2 * i] = (um_event_t){.time_ns = i,
+                                   .type = UM_EV_REGION_ALLOC,
+                                   .u.region_alloc = {.region = i + 1, .bytes = 1}};
+        list[2 * i + 1] = (um_event_t){.time_ns = i,
+                                       .type = UM_EV_REGION_FREE,
+                                       .u.region_free = {.region = i < 3 ? 0 : i - 2}};
+    }
+    log = perfetto(list, 40000);
+    cr_assert_eq(json_array_size(json_object_get(log, "traceEvents")), 2 + 2 * 20000);
+    cr_assert_eq(shown(log, "b", "region 1", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "e", "region 20000", &tids, &ts), 1);
+    json_decref(log);
+    free(list);
 }

@@ -24,6 +24,7 @@ typedef struct um_evidence {
 /* Where, when it is more than one region. */
 typedef struct um_place {
     char region[96];
+    uint32_t group; /* of report->regions */
     uint64_t bytes, copies, faults, ns;
 } um_place_t;
 

@@ -105,6 +105,7 @@ void um_finding_place(um_finding_t *finding, const um_report_t *report, uint32_t
         return;
     }
     um_group_name(&report->regions.groups[group], place.region, sizeof(place.region));
+    place.group = group;
     finding->places[finding->n_places++] = place;
 }
 
