@@ -17,6 +17,7 @@
 #define QUIET_WAITS  16u /* waits in a row at which nothing was wanted */
 #define MAX_REARM    64u /* at least every so many ends of waits the next launch wakes, */
 #define LONG_PHASE   3u  /* or when so many drains have found nothing since */
+#define SETTLED_BY   64u /* regions by id modulo this */
 #define EVERY        "all"
 
 typedef struct advisor {
@@ -24,6 +25,12 @@ typedef struct advisor {
     void *state;
     um_account_t account;
 } advisor_t;
+
+/* The launch that left a region settled: what another kernel uses of it may be more. */
+typedef struct settled_by {
+    uint32_t region, kernel;
+    uint64_t grid, graph;
+} settled_by_t;
 
 struct um_hinter {
     um_hinter_config_t config;
@@ -39,6 +46,7 @@ struct um_hinter {
     um_view_t view;
     um_sharing_t sharing;
     um_range_t range[MAX_RANGES];
+    settled_by_t settled_by[SETTLED_BY];
     unsigned quiet; /* launches in a row that needed nothing */
     unsigned quiet_waits;
     unsigned rearm,
@@ -202,6 +210,47 @@ static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t devic
     return kept;
 }
 
+static settled_by_t settled_by(uint32_t region, const um_ev_launch_t *launch)
+{
+    return (settled_by_t){.region = region,
+                          .kernel = launch->kernel,
+                          .grid =
+                              (uint64_t)launch->grid[2] * launch->grid[1] << 32 | launch->grid[0],
+                          .graph = launch->graph};
+}
+
+static bool is_settled_by(const um_hinter_t *hinter, uint32_t region, const um_ev_launch_t *launch)
+{
+    const settled_by_t *last = &hinter->settled_by[region % SETTLED_BY];
+    settled_by_t now = settled_by(region, launch);
+
+    return last->region == region && last->kernel == now.kernel && last->grid == now.grid &&
+           last->graph == now.graph;
+}
+
+/* A launch like the last one on its regions, with no wait between: most launches of a loop. Fills in its
+ * ranges and returns how many, 0 = it has to be looked at. */
+static uint32_t still_settled(um_hinter_t *hinter, const um_ev_launch_t *launch)
+{
+    uint32_t n = 0;
+
+    for (uint32_t a = 0; a < launch->n_args; a++) {
+        const um_arg_t *arg = &launch->args[a];
+        uint64_t addr, bytes, used;
+
+        if (!um_residency_region(hinter->residency, arg->region, &addr, &bytes))
+            continue;
+        addr += arg->region_offset_bytes;
+        if (n == MAX_RANGES || arg->region_offset_bytes >= bytes ||
+            !is_settled_by(hinter, arg->region, launch) ||
+            !um_residency_settled_from(hinter->residency, arg->region, addr, launch->device, &used))
+            return 0;
+        hinter->range[n].addr = addr;
+        hinter->range[n++].end = addr + used;
+    }
+    return n;
+}
+
 static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_ev_launch_t *launch,
                   uint64_t now_ns)
 {
@@ -223,7 +272,8 @@ static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_e
 }
 
 /* Returns the pieces admitted for the ranges of a region. */
-static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n, int32_t device)
+static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n,
+                    const um_ev_launch_t *launch)
 {
     /* Kept from proposing for the sake of comparison: it shows what it touches, too. */
     bool withheld = ~hinter->allowed & (uint32_t)(((uint64_t)1 << hinter->n_advisors) - 1);
@@ -236,7 +286,9 @@ static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n, int32_t 
             atomic_fetch_add_explicit(&hinter->declined, 1, memory_order_relaxed);
     }
     /* What the CPU took is news for a later wait, too. */
-    um_residency_launch_end(hinter->residency, range->argument.region, device,
+    hinter->settled_by[range->argument.region % SETTLED_BY] =
+        settled_by(range->argument.region, launch);
+    um_residency_launch_end(hinter->residency, range->argument.region, launch->device,
                             admitted > 0 || hinter->any_sync);
     for (uint32_t i = 0; i < n; i++)
         um_footprints_decided(hinter->footprints, range[i].watch,
@@ -250,25 +302,25 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_launch_t *launch = &event->u.launch;
     const um_range_sources_t sources = {hinter->residency, hinter->footprints, hinter->slices};
-    uint32_t n, admitted = 0;
-    bool more;
+    uint32_t n = 0, admitted = 0;
+    bool more, settled;
 
     if (atomic_load(&hinter->no_hints) && !atomic_load(&hinter->takes_hints))
         return;
     /* Put into a graph, it does not run now: its turn comes with the graph's launch. */
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
-    n = um_ranges_collect(&sources, event, hinter->range, MAX_RANGES);
-    more = n > 0;
-    if (!n)
+    settled = !hinter->any_always && (n = still_settled(hinter, launch)) > 0;
+    if (!settled && !(n = um_ranges_collect(&sources, event, hinter->range, MAX_RANGES)))
         return;
+    more = !settled;
     hinter->view.launch = launch;
     hinter->view.now_ns = event->time_ns;
     hinter->view.tid = event->tid;
     hinter->view.stretch = (um_stretch_t){0};
     ask_guard(hinter);
     n = take(hinter, event, n);
-    n = leave_out_settled(hinter, n, launch->device);
+    n = settled ? 0 : leave_out_settled(hinter, n, launch->device);
     for (uint32_t i = 0, of; i < n; i += of) {
         of = um_ranges_of_region(&hinter->range[i], n - i);
         begin(hinter, &hinter->range[i], of, launch, event->time_ns);
@@ -282,7 +334,7 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
     hinter->view.watch = NULL;
     for (uint32_t i = 0, of; i < n; i += of) {
         of = um_ranges_of_region(&hinter->range[i], n - i);
-        admitted += end(hinter, &hinter->range[i], of, launch->device);
+        admitted += end(hinter, &hinter->range[i], of, launch);
     }
     hinter->view.launch = NULL;
     um_log(UM_LOG_DEBUG, "%.3f ms: launch %u: %u pieces for %u managed arguments",

@@ -667,6 +667,12 @@ void um_residency_doubt(um_residency_t *residency, uint32_t id, uint64_t addr, u
     }
 }
 
+static bool settled(const um_residency_t *residency, region_t *region, int32_t device)
+{
+    return device == region->settled_device && region->settled_ns >= residency->sync_ns &&
+           ++region->unsynced < UNSYNCED_MAX;
+}
+
 bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
                           int32_t device)
 {
@@ -676,8 +682,20 @@ bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr,
     /* What is duplicated must be asked about before a kernel writes it. */
     return region && !region->duplicated && blocks_of(region, addr, bytes, &first, &end) &&
            first >= region->settled_first && end <= region->settled_end &&
-           device == region->settled_device && region->settled_ns >= residency->sync_ns &&
-           ++region->unsynced < UNSYNCED_MAX;
+           settled(residency, region, device);
+}
+
+bool um_residency_settled_from(um_residency_t *residency, uint32_t id, uint64_t addr,
+                               int32_t device, uint64_t *bytes)
+{
+    region_t *region = find(residency, id);
+
+    if (!region || region->settled_first >= region->settled_end ||
+        addr / UM_BLOCK_BYTES != region->addr / UM_BLOCK_BYTES + region->settled_first ||
+        !settled(residency, region, device))
+        return false;
+    *bytes = block_end(region, region->settled_end - 1) - addr;
+    return true;
 }
 
 bool um_residency_region(const um_residency_t *residency, uint32_t id, uint64_t *addr,

@@ -103,6 +103,9 @@ void um_residency_doubt(um_residency_t *residency, uint32_t region, uint64_t add
  * to what is duplicated, and now and then all the same, for programs that never wait. */
 bool um_residency_settled(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
                           int32_t device);
+/* The same of what the last launch that left it settled used, for one with its pointer: that much. */
+bool um_residency_settled_from(um_residency_t *residency, uint32_t region, uint64_t addr,
+                               int32_t device, uint64_t *bytes);
 
 /* As um_view_extents: by whole blocks, trimmed to the region. BOTH also stands for host pages that
  * the program's own advice keeps mapped by the GPU. */

@@ -237,6 +237,27 @@ Test(footprint, what_the_grid_does_not_change_is_foreseen_too)
     program_stop();
 }
 
+/* With no wait between: what the one has settled is not all that the other uses. */
+Test(footprint, a_kernel_that_uses_more_than_the_one_before_it_is_served)
+{
+    unsigned first;
+
+    start(256 * MIB);
+    define(8, "other");
+    for (int i = 0; i < 12; i++)
+        round_of(256 * MIB, 40 * MIB);
+    touch(0, 256 * MIB);
+    point(0, 0);
+    launch(KERNEL);
+    taken_by_gpu(0, 40 * MIB);
+    point(0, 0);
+    launch(KERNEL);
+    point(0, 0);
+    first = launch(8);
+    cr_assert_geq(hinted(first), 190 * MIB);
+    program_stop();
+}
+
 /* ---- pools ---- */
 
 Test(footprint, a_pointer_does_not_reach_into_the_next_slice)
