@@ -29,7 +29,7 @@ typedef struct advisor {
 /* The launch that left a region settled: what another kernel uses of it may be more. */
 typedef struct settled_by {
     uint32_t region, kernel;
-    uint64_t grid, graph;
+    uint64_t grid, threads, graph;
 } settled_by_t;
 
 struct um_hinter {
@@ -212,11 +212,12 @@ static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t devic
 
 static settled_by_t settled_by(uint32_t region, const um_ev_launch_t *launch)
 {
-    return (settled_by_t){.region = region,
-                          .kernel = launch->kernel,
-                          .grid =
-                              (uint64_t)launch->grid[2] * launch->grid[1] << 32 | launch->grid[0],
-                          .graph = launch->graph};
+    return (
+        settled_by_t){.region = region,
+                      .kernel = launch->kernel,
+                      .grid = (uint64_t)launch->grid[2] * launch->grid[1] << 32 | launch->grid[0],
+                      .threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2],
+                      .graph = launch->graph};
 }
 
 static bool is_settled_by(const um_hinter_t *hinter, uint32_t region, const um_ev_launch_t *launch)
@@ -225,7 +226,7 @@ static bool is_settled_by(const um_hinter_t *hinter, uint32_t region, const um_e
     settled_by_t now = settled_by(region, launch);
 
     return last->region == region && last->kernel == now.kernel && last->grid == now.grid &&
-           last->graph == now.graph;
+           last->threads == now.threads && last->graph == now.graph;
 }
 
 /* A launch like the last one on its regions, with no wait between: most launches of a loop. Fills in its
