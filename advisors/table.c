@@ -6,7 +6,6 @@ extern const um_advisor_ops_t um_advisor_calm, um_advisor_evict, um_advisor_plac
 
 /* Those that hold a range or free room before those that fill it. */
 const um_advisor_ops_t *const um_advisor_table[] = {
-    &um_advisor_calm,  &um_advisor_placement, &um_advisor_read_mostly,
-    &um_advisor_evict,  &um_advisor_first_touch,
-    &um_advisor_ahead, &um_advisor_readback,  NULL,
+    &um_advisor_calm,        &um_advisor_placement, &um_advisor_read_mostly, &um_advisor_evict,
+    &um_advisor_first_touch, &um_advisor_ahead,     &um_advisor_readback,    NULL,
 };
