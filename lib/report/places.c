@@ -649,6 +649,10 @@ static void place_site(um_places_t *p, um_site_t *site, const um_stack_t *stack)
         from = choose(stack, user.frame + 1, common);
     if (from.frame < stack->n)
         place->from = choice_text(p, stack, from);
+    /* With one site only, nothing tells a runtime without symbols from the program around it. */
+    if (!user.line && !user.frame && !common && *spots[0].module && stack->n > 1 &&
+        !strcmp(spots[0].module, spots[1].module))
+        place->note = "a file without symbols: perhaps the CUDA runtime's own frame";
     if (interpreter && !python)
         place->note = "the nearest native frame: the Python program's own were not recorded";
 }

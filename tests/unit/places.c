@@ -164,6 +164,8 @@ Test(places, frames_that_all_sites_begin_with_are_a_runtime_without_names)
     cr_assert_str_eq(site_place(1).text, "app+0x31");
     cr_assert_str_eq(site_place(2).text, "app+0x32");
     cr_assert_str_eq(site_place(3).text, "app+0x11", "one alone tells nothing");
+    cr_assert(strstr(site_place(3).note, "perhaps"), "and that is said: %s", site_place(3).note);
+    cr_assert_str_eq(site_place(1).note, "");
 }
 
 Test(places, an_allocator_that_many_call_has_its_caller_too)
