@@ -199,6 +199,9 @@ ok("a drag zooms to what is marked", lambda: (
     page.mouse("mouseReleased", left + width * 0.6, top + height * 0.6, button="left", clickCount=1), settle(),
     now := view(), 0 < now[0] < now[1] < whole[1] and abs(now[2] - 0.2) < 0.02 and abs(now[3] - 0.6) < 0.02)[5])
 look("zoomed")
+ok("times that differ are told apart", lambda: run(
+    "moment(155930000, 10000) === '155.93 ms' && moment(0, 100) === '0 ns' && moment(20e6, 20e6) === '20 ms' && "
+    "moment(1234567890, 1) === '1.234567890 s'"))
 ok("0 shows all again", lambda: (focus(canvas), page.key("0"), view() == whole)[2])
 ok("+ and - zoom by keyboard", lambda: (
     page.key("+"), page.key("+"), two := view(), page.key("-"), one := view(),

@@ -331,7 +331,7 @@ function heatMap(map, view, way) {
     const t0 = Math.floor((t - pixel) / map.column_ns) * map.column_ns;
     const t1 = Math.max(t0 + map.column_ns, t + pixel);
     const got = sum(map, region, t0, t1, low, high);
-    return `${region.name}\n${bytes(low)} to ${bytes(high)} in it, ${time(Math.max(0, t0))} to ${time(t1)}\n` +
+    return `${region.name}\n${bytes(low)} to ${bytes(high)} in it, ${moment(Math.max(0, t0), t1 - t0)} to ${moment(t1, t1 - t0)}\n` +
       (got.in || got.out || got.faults
         ? `to GPU ${bytes(got.in)}, to CPU ${bytes(got.out)}, ${count(got.faults)} faults` : 'nothing happened') +
       (got.kernel ? `\nkernel ${got.kernel}` : '');
@@ -412,7 +412,7 @@ function timeLine(map, view) {
       context.fillStyle = colors.line;
       context.fillRect(x, 0, 1, height());
       context.fillStyle = colors.soft;
-      context.fillText(cut(context, time(t), left + wide - x), x + 4, axisHeight / 2);
+      if (left + wide - x > 60) context.fillText(moment(t, step), x + 4, axisHeight / 2);
     }
   }
   function draw(context, scale) {
@@ -435,7 +435,7 @@ function timeLine(map, view) {
   function tell(t) {
     const pixel = Math.max((view.t1 - view.t0) / 800, map.lanes.column_ns), t0 = Math.floor(t / pixel) * pixel;
     const kernel = kernelAt(map, t), now = phasesAt(map, t);
-    return [`${time(t0)} to ${time(t0 + pixel)}`,
+    return [`${moment(t0, pixel)} to ${moment(t0 + pixel, pixel)}`,
       ...lanes.map(([name, key]) => [name, key, amount(map, key, t0, t0 + pixel)])
         .filter(([, , n]) => n >= 0.5)
         .map(([name, key, n]) => `${name} ${show(key, Math.round(n))}`),

@@ -41,6 +41,11 @@ const scaled = (value, step, units) => {
 };
 const bytes = n => n < 1024 ? n + ' B' : scaled(n / 1024, 1024, ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']);
 const time = n => n < 1000 ? Math.round(n) + ' ns' : scaled(n / 1000, 1000, ['us', 'ms', 's']);
+// A point of time, told from others that are `step` away.
+function moment(t, step) {
+  const [unit, ns] = [['s', 1e9], ['ms', 1e6], ['us', 1e3]].find(([, ns]) => t >= ns) ?? ['ns', 1];
+  return (t / ns).toFixed(Math.min(9, Math.max(0, Math.ceil(Math.log10(ns / step) - 1e-9)))) + ' ' + unit;
+}
 const count = new Intl.NumberFormat('en-US').format;
 
 const units = [

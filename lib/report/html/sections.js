@@ -126,7 +126,7 @@ function maps() {
     return [square, text];
   };
   function legend() {
-    key.replaceChildren(...(way.value !== 'faults' ? [...spot('in', 'to GPU'), ...spot('out', 'to CPU')] : []),
+    key.replaceChildren(...(way.value !== 'faults' ? [...spot('in', 'to GPU'), ...spot('out', 'to CPU'), ', between them both;'] : []),
       ...(way.value !== 'moves' ? spot('fault', 'faults') : []), ' (stronger is more)');
   }
   legend();
