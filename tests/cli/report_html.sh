@@ -31,7 +31,7 @@ d, tags = page.parts, page.tags
 sys.exit(not eval(sys.argv[2]))
 PY
 }
-page() { gives 0 "$umrt" report --html page.html "$@"; }
+page() { gives 0 "$umrt" report --html page.html --what-if 3600 "$@"; } # however busy the machine
 
 ok "a page" page busy.umt
 ok "with the report on stdout, too" prints '^Findings'

@@ -15,8 +15,8 @@ if ! python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import browser; sy
     exit
 fi
 "$bin/busy" busy.umt 20
-"$umrt" report --html busy.html busy.umt >/dev/null
-"$umrt" report --html table.html "$UM_SRCDIR/tests/data/h200/table.umt" >/dev/null
+"$umrt" report --html busy.html --what-if 3600 busy.umt >/dev/null
+"$umrt" report --html table.html --what-if 3600 "$UM_SRCDIR/tests/data/h200/table.umt" >/dev/null
 "$umrt" report --html off.html "$UM_SRCDIR/tests/data/import/unsupported.log" >/dev/null
 "$umrt" gen pipeline -o pipe.umt -s 16M -n 2 >/dev/null
 "$umrt" replay --html replay.html --gpu-mem 50%,100% pipe.umt >/dev/null
