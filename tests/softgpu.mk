@@ -1,12 +1,12 @@
 # The software GPU: a libcuda and a libcupti for tests, and programs that run on it and on a real one.
 um_soft_parts = call copy cubin device graph hints kernel managed mappings memory module rules stream watch
-um_soft_headers = client hooks kernel managed softgpu
+um_soft_headers = client counted hooks kernel managed softgpu
 um_soft_sources = $(um_soft_parts:%=tests/softgpu/%.c)
 um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c tests/softgpu/cupti_nvtx.c
 um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
 um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts domains graphs hints main memory records streams
-um_soft_tests = life hinted
+um_soft_tests = life hinted soak
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/softgpu/%.h) \
 	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh tests/softgpu/interface.c \
 	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
@@ -21,6 +21,7 @@ CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
 	tests/softgpu/life.sh tests/softgpu/hints.sh tests/softgpu/profile.sh tests/softgpu/failures.sh \
+	tests/softgpu/soak.sh \
 	tests/softgpu/absent.sh tests/softgpu/environments.sh \
 	tests/softgpu/conformance.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
@@ -52,9 +53,16 @@ tests/softgpu/bin/interface: tests/softgpu/interface.c examples/driver_api/drive
 	$(AM_V_GEN)$(um_soft_program) -o $@ $(srcdir)/tests/softgpu/interface.c .libs/libumrt.so \
 		tests/softgpu/lib64/libcuda.so.1
 $(um_soft_tests:%=tests/softgpu/bin/%): tests/softgpu/bin/%: tests/softgpu/%.c \
-		examples/driver_api/driver_api.h $(um_soft_libraries)
+		examples/driver_api/driver_api.h tests/softgpu/counted.h $(um_soft_libraries)
 	$(AM_V_GEN)$(um_soft_program) -o $@ $< -Wl,--as-needed $(um_soft_libraries) -ldl
 tests/softgpu/bin/conformance: $(um_probes) tests/gpu/conformance/conformance.h \
 		tests/gpu/conformance/cupti_calls.h tests/softgpu/lib64/libcuda.so.1
 	$(AM_V_GEN)$(um_soft_program) -o $@ $(um_probes:%=$(srcdir)/%) tests/softgpu/lib64/libcuda.so.1 -ldl
+
+# As long as one likes: make soak SECONDS=3600
+soak:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	SOAK_SECONDS=$(or $(SECONDS),600); export SOAK_SECONDS; \
+	    $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/softgpu/soak.sh check_PROGRAMS=
+.PHONY: soak
 endif

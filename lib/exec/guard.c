@@ -39,7 +39,7 @@ typedef struct group {
                                 there have to be */
     bool in_force;          /* advice: since the start of this round at the latest */
     uint32_t n_back, taken; /* of `back`: all, and those handed out after the group was lost */
-    um_hint_t back[BACK];   /* advice as it was admitted */
+    um_hint_t *back;        /* advice as it was admitted, BACK at most; few groups give any */
 } group_t;
 
 typedef struct place {
@@ -204,8 +204,11 @@ static void forget(um_guard_t *guard, place_t *place)
         guard->trying = NULL;
         guard->serial++;
     }
-    for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++)
+    for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
+        if (place->group[a])
+            free(place->group[a]->back);
         free(place->group[a]);
+    }
     *place = (place_t){0};
 }
 
@@ -486,6 +489,8 @@ static void keep_advice(const place_t *place, group_t *group, const um_hint_t *h
     for (uint32_t i = 0; i < group->n_back; i++)
         if (group->back[i].kind == hint->kind && group->back[i].addr == hint->addr)
             return;
+    if (!group->back && !(group->back = calloc(BACK, sizeof(*group->back))))
+        return;
     if (!group->n_back) {
         group->without = place->all; /* what it was like until now */
         group->with.n = 0;
