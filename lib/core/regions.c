@@ -17,7 +17,7 @@
 #define UM_ID_BUCKETS      65536u
 #define UM_CHUNK_MIN       (16u << 10) /* records are allocated in chunks that double from here */
 #define UM_CHUNK_MAX       (2u << 20)  /* to one huge page */
-#define UM_GENERATIONS_MAX (1u << 20)
+#define UM_GENERATIONS_MAX (1u << 16)
 
 typedef struct um_chunk {
     struct um_chunk *next;
