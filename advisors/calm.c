@@ -1,64 +1,105 @@
 /*
  * calm - stop a range from going to and fro: keep it with the CPU and let the GPU reach it there.
  *
- * The driver has a detector of its own, but every migration asked for resets it, and ours are asked for.
- * A range that the CPU took back after each of several rounds of few launches is given the CPU as its place
+ * A range that the CPU takes back after a few launches each time is given the CPU as its place
  * (PreferredLocation) and the GPU access to it (AccessedBy), and nobody prefetches it meanwhile. On an H200
- * that costs 57 ms a GiB once; then a kernel goes through it over the link in 21 ms, as long as bringing it
- * takes, and the CPU has it for nothing. Where it is used often on the GPU the link is slower than moving:
- * the time from launch to launch says so, and then it is undone. What is kept still shows no pattern, so
- * from time to time it is let go, to see whether the pattern is still there.
+ * a kernel goes once through 1 GiB over the link in 21-25 ms, as long as bringing it takes, and the CPU
+ * has it for nothing instead of in 180 ms. (The driver has a detector of its own, but every migration asked for
+ * resets it, and ours are asked for.)
+ *
+ * Two things can be wrong with that. The kernel may go through the range many times: so a quarter is
+ * kept first, and the time the CPU then waits for the GPU tells. And the CPU may stop using the range,
+ * which what is kept no longer shows: so of a large range its last block is left out, as a witness that
+ * is to go on going to and fro; a small one is let go from time to time.
  */
 #include <string.h>
 
 #include "um_advisor.h"
 
-#define REGIONS 1024u /* by id modulo this: the latest ones */
+#define REGIONS 1024u                          /* by id modulo this: the latest ones */
+#define ROLES   256u                           /* likewise */
+#define PHASES  64u                            /* looked back over */
+#define LARGE   ((uint64_t)4 * UM_BLOCK_BYTES) /* from here on with a trial and a witness */
 
 typedef enum state {
     WATCHED = 0,
-    KEEPING,  /* is to be kept with the CPU */
-    KEPT,     /* and is */
+    TRIED, /* a quarter is kept */
+    KEPT,
     RELEASING /* is to be let go */
 } state_t;
 
+/* From the end of one wait that followed a launch to the end of the next. */
+typedef struct phase {
+    uint64_t waited_ns;   /* from the last launch to the end of the wait */
+    uint64_t moved_bytes; /* what the launches found with the CPU, or kept there */
+    uint64_t saved_ns;    /* of the CPU's time, by what was kept */
+    uint64_t advice_ns;   /* inside the driver, for our own advice */
+} phase_t;
+
 typedef struct region {
     uint32_t id;
-    uint32_t state;              /* state_t */
-    uint32_t takes;              /* launches that took it */
-    uint32_t phase, phase_takes; /* when the CPU took it last: its phase, `takes` then */
-    uint32_t rounds;             /* in a row */
-    uint32_t since_takes;        /* `takes` when the rounds, or the keeping, began */
-    uint64_t since_ns, last_ns;  /* of the launch then; of the last launch */
-    uint64_t ns_per_take;        /* while it went to and fro */
-    uint32_t term, ban_until;    /* in takes: how long it is kept; not again before */
-    bool foreign;                /* the program advises on it itself */
+    uint32_t state; /* state_t */
+    uint64_t addr, bytes, role;
+    uint32_t takes;      /* launches that took it */
+    uint32_t used_phase; /* of the last of them */
     int32_t device;
-    uint64_t addr, bytes;        /* of the allocation */
-    uint64_t from, to;           /* what goes to and fro */
-    uint64_t seen_from, seen_to; /* taken by the CPU in the present phase */
+    bool foreign; /* the program advises on it itself, or several GPUs use it */
+    bool told;    /* keeping regions of its role has been found to win */
+    /* going to and fro */
+    uint32_t rounds, wanted;     /* in a row; how many it takes */
+    uint32_t seen;               /* the launch (of `takes`) before which the CPU took it last */
+    uint32_t uses;               /* launches since the time before */
+    uint64_t seen_from, seen_to; /* what it took then */
+    uint64_t from, to;           /* what goes to and fro; of what is kept, witness and all */
+    uint64_t least_ns;           /* waited in a round but the first; 0 = not known */
+    /* kept */
+    uint64_t kept_to;     /* [from, kept_to) is */
+    uint32_t since, term; /* `takes` when it began; how long it may last without a witness */
+    uint32_t passed;      /* waits since that were short enough */
 } region_t;
 
+/* What was found out about regions of a role. */
+typedef struct role {
+    uint64_t role;
+    uint32_t verdict; /* verdict_t */
+    uint32_t count;
+    uint64_t first, end; /* offsets of what is kept */
+} role_t;
+typedef enum verdict { NONE = 0, WINS = 1, LOSES = 2 } verdict_t;
+
 typedef struct calm {
-    uint64_t rounds, uses, limit, term;
-    uint32_t phase; /* of the CPU: from a wait that follows a launch to the next such */
+    uint64_t rounds, limit, term, link, worth;
+    uint32_t phase;
     bool launched;
+    uint64_t launch_ns; /* of the last launch */
+    phase_t now;
+    phase_t past[PHASES];
     region_t region[REGIONS];
+    role_t role[ROLES];
 } calm_t;
 
 static const um_advisor_option_t options[] = {
-    {"rounds", "times in a row that a range must have gone to and fro", 4, 2, 1000000,
+    {"rounds", "times in a row that a range must have gone to and fro", 1, 1, 1000000,
      offsetof(calm_t, rounds)},
-    {"uses", "launches in a round; with more it is worth moving", 2, 1, 1000000,
-     offsetof(calm_t, uses)},
-    {"limit", "bytes of the largest range that is kept with the cpu", 64 << 20, 0, UINT64_MAX,
-     offsetof(calm_t, limit)},
-    {"term", "launches after which it is let go to see; doubled each time", 128, 8, 1000000,
-     offsetof(calm_t, term)},
+    {"limit", "bytes of the largest range that is kept with the cpu", (uint64_t)2 << 30, 0,
+     UINT64_MAX, offsetof(calm_t, limit)},
+    {"term", "launches after which a small range is let go to see; doubled each time", 128, 8,
+     1000000, offsetof(calm_t, term)},
+    {"link", "GB/s, of the link", 45, 1, 10000, offsetof(calm_t, link)},
+    {"worth", "times over the link that a kernel may take longer for what the cpu saves", 6, 1,
+     1000, offsetof(calm_t, worth)},
     {0},
 };
 
-#define JUDGED 8u /* launches after which the time a launch is believed */
+#define FAULT_NS 65000u  /* a fault of the CPU; H200 */
+#define SLACK_NS 200000u /* of a wait */
+#define SURE     2u      /* waits that were short enough */
+#define MANY     64u     /* rounds after which what has lost is tried again */
+
+static const char WHY_TRIAL[] = "goes to and fro: a quarter first";
+static const char WHY_SMALL[] = "goes to and fro";
+static const char WHY_TOLD[] = "goes to and fro, as it did before";
+static const char WHY_REST[] = "the quarter did well";
 
 static region_t *find(calm_t *self, uint32_t id)
 {
@@ -67,10 +108,36 @@ static region_t *find(calm_t *self, uint32_t id)
     return id && region->id == id ? region : NULL;
 }
 
-static void start_over(region_t *region)
+/* Of what is kept the last block is left out. */
+static bool has_witness(const region_t *region)
 {
-    region->rounds = 0;
-    region->seen_from = region->seen_to = 0;
+    return region->state == TRIED || region->to > region->kept_to;
+}
+
+static uint64_t whole_blocks(uint64_t addr)
+{
+    return addr / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+}
+
+/* ---- roles ---- */
+
+static void conclude(calm_t *self, const region_t *region, verdict_t verdict)
+{
+    role_t *role = &self->role[region->role % ROLES];
+
+    if (role->role != region->role)
+        *role = (role_t){.role = region->role};
+    role->count = role->verdict == (uint32_t)verdict ? role->count + 1 : 1;
+    role->verdict = verdict;
+    role->first = region->from - region->addr;
+    role->end = region->to - region->addr;
+}
+
+static verdict_t concluded(const calm_t *self, const region_t *region)
+{
+    const role_t *role = &self->role[region->role % ROLES];
+
+    return role->role == region->role ? (verdict_t)role->verdict : NONE;
 }
 
 /* ---- to and fro ---- */
@@ -84,12 +151,35 @@ static bool half_the_same(const region_t *region)
     return 2 * both >= region->to - region->from && 2 * both >= region->seen_to - region->seen_from;
 }
 
-/* The phase in which the CPU took [seen_from, seen_to) is over. */
-static void end_round(const calm_t *self, region_t *region, uint32_t uses)
+/* What the CPU is spared by keeping so many bytes: at least a fault. */
+static uint64_t saved_ns(const calm_t *self, uint64_t bytes)
 {
-    bool goes_on = region->rounds && uses <= self->uses && half_the_same(region);
+    return self->worth * bytes / self->link + FAULT_NS;
+}
 
-    if (goes_on) {
+/* Is the GPU through it so often in a round that moving it is worth while? */
+static bool too_often(const calm_t *self, const region_t *region, uint32_t uses)
+{
+    uint64_t bytes = region->seen_to - region->seen_from;
+
+    return uses * (bytes / self->link) > saved_ns(self, bytes);
+}
+
+/* How many rounds in a row there are, the one that this launch ends included. */
+static uint32_t rounds_now(const calm_t *self, const region_t *region)
+{
+    if (region->seen != region->takes || region->seen_to == region->seen_from ||
+        too_often(self, region, region->uses))
+        return 0;
+    return region->rounds && half_the_same(region) ? region->rounds + 1 : 1;
+}
+
+/* What was seen before an earlier launch becomes a round. */
+static void end_round(const calm_t *self, region_t *region)
+{
+    if (too_often(self, region, region->uses)) {
+        region->rounds = 0;
+    } else if (region->rounds && half_the_same(region)) {
         region->rounds++;
         region->from = region->seen_from < region->from ? region->seen_from : region->from;
         region->to = region->seen_to > region->to ? region->seen_to : region->to;
@@ -97,56 +187,117 @@ static void end_round(const calm_t *self, region_t *region, uint32_t uses)
         region->rounds = 1;
         region->from = region->seen_from;
         region->to = region->seen_to;
-        region->since_takes = region->takes;
-        region->since_ns = region->last_ns;
     }
-    if (region->rounds < self->rounds || region->foreign || region->takes < region->ban_until ||
-        region->to - region->from > self->limit || region->takes == region->since_takes)
-        return;
-    region->ns_per_take =
-        (region->last_ns - region->since_ns) / (region->takes - region->since_takes);
-    region->state = KEEPING;
 }
 
 static void on_taken(calm_t *self, uint32_t id, uint64_t addr, uint64_t end)
 {
     region_t *region = find(self, id);
+    uint32_t launch;
 
-    if (!region || !region->takes || region->state != WATCHED || end <= addr)
+    if (!region || !region->takes || end <= addr)
         return;
+    self->now.moved_bytes += end - addr;
     addr = addr / UM_PAGE_BYTES * UM_PAGE_BYTES;
     end = (end + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES * UM_PAGE_BYTES;
-    if (region->phase != self->phase || region->seen_from == region->seen_to) {
-        if (region->seen_from != region->seen_to)
-            end_round(self, region, region->takes - region->phase_takes);
-        region->phase = self->phase;
-        region->phase_takes = region->takes;
+    /* Between the launches of two phases it is told for the one that comes. */
+    launch = region->takes + !self->launched;
+    if (launch != region->seen || region->seen_to == region->seen_from) {
+        if (region->seen_to > region->seen_from && region->state == WATCHED)
+            end_round(self, region);
+        region->uses = launch - (region->seen ? region->seen : 1);
+        region->seen = launch;
         region->seen_from = addr;
         region->seen_to = end;
-        return;
     }
     region->seen_from = addr < region->seen_from ? addr : region->seen_from;
     region->seen_to = end > region->seen_to ? end : region->seen_to;
+    if (region->state == TRIED && region->seen_to > region->to)
+        region->to = region->seen_to;
 }
 
 /* ---- launches ---- */
 
-static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch, uint64_t now_ns)
+static void release(calm_t *self, region_t *region, uint32_t wanted, verdict_t verdict)
 {
-    uint32_t kept = region->takes - region->since_takes;
+    region->state = RELEASING;
+    region->wanted = wanted;
+    if (verdict != NONE)
+        conclude(self, region, verdict);
+}
 
-    region->device = launch->device;
-    if (region->state == WATCHED && region->takes - region->phase_takes > self->uses) {
-        start_over(region); /* used enough by the GPU */
-    } else if (region->state == KEPT && kept >= JUDGED && kept % JUDGED == 0 &&
-               (now_ns - region->since_ns) / kept > region->ns_per_take) {
-        region->state = RELEASING; /* slower than before */
-        region->ban_until = region->takes + 8 * region->term;
-    } else if (region->state == KEPT && kept >= region->term) {
-        region->state = RELEASING;
+/* Is the wait as long as the link makes it, or as it was before, and no longer than that by more than
+ * what the CPU saves? */
+static bool short_enough(const calm_t *self, const region_t *region, const phase_t *phase)
+{
+    uint64_t base_ns = 2 * phase->moved_bytes / self->link;
+
+    if (base_ns < region->least_ns)
+        base_ns = region->least_ns;
+    return phase->waited_ns <= base_ns + phase->saved_ns + phase->advice_ns + SLACK_NS;
+}
+
+/* A phase is over in which the range was kept. */
+static void judge(calm_t *self, region_t *region, const phase_t *phase)
+{
+    if (short_enough(self, region, phase)) {
+        if (++region->passed == SURE && region->state == KEPT)
+            conclude(self, region, WINS);
+    } else if (region->least_ns || region->state == KEPT) {
+        release(self, region, MANY, LOSES);
+    } else {
+        /* Long, but so it may have been before. Others may be on trial at the same time. */
+        release(self, region, 3 + region->id % 4, NONE);
     }
-    region->takes++;
-    region->last_ns = now_ns;
+}
+
+/* The launch before was in an earlier phase. */
+static void on_new_phase(calm_t *self, region_t *region)
+{
+    const phase_t *phase = &self->past[region->used_phase % PHASES];
+
+    if (self->phase - region->used_phase >= PHASES)
+        return; /* long ago */
+    if (region->state == TRIED || region->state == KEPT)
+        judge(self, region, phase);
+    else if (region->takes == 1 &&
+             phase->waited_ns > 3 * phase->moved_bytes / self->link + SLACK_NS)
+        region->wanted++; /* much computing, or the first time of all: let it be seen once more */
+    else if (region->takes > 1 && (!region->least_ns || phase->waited_ns < region->least_ns))
+        region->least_ns = phase->waited_ns;
+}
+
+/* The CPU has not come back for what it was left, or nobody can tell any more. */
+static bool gone_quiet(const calm_t *self, const region_t *region)
+{
+    uint32_t last = region->seen > region->since ? region->seen : region->since;
+
+    if (!has_witness(region))
+        return region->takes >= region->since + region->term;
+    return too_often(self, region, region->takes - last);
+}
+
+static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch)
+{
+    bool kept = region->state == TRIED || region->state == KEPT;
+
+    if (region->takes && region->device != launch->device) {
+        region->foreign = true;
+        if (kept)
+            release(self, region, MANY, NONE);
+    }
+    region->device = launch->device;
+    if (region->takes && region->used_phase != self->phase)
+        on_new_phase(self, region);
+    if (!region->takes++)
+        self->now.moved_bytes += region->bytes; /* nobody tells at the first time */
+    region->used_phase = self->phase;
+    if (region->state != TRIED && region->state != KEPT)
+        return;
+    self->now.moved_bytes += region->kept_to - region->from;
+    self->now.saved_ns += saved_ns(self, region->kept_to - region->from);
+    if (gone_quiet(self, region))
+        release(self, region, region->wanted < MANY ? 2 * region->wanted + 1 : MANY, NONE);
 }
 
 static void on_launch(calm_t *self, const um_ev_launch_t *launch, uint64_t now_ns)
@@ -154,12 +305,27 @@ static void on_launch(calm_t *self, const um_ev_launch_t *launch, uint64_t now_n
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
     self->launched = true;
+    self->launch_ns = now_ns;
     for (uint32_t i = 0; i < launch->n_args; i++) {
         region_t *region = find(self, launch->args[i].region);
+        bool again = false;
 
-        if (region && (region->last_ns != now_ns || !region->takes))
-            on_take(self, region, launch, now_ns);
+        for (uint32_t k = 0; k < i && !again; k++)
+            again = launch->args[k].region == launch->args[i].region;
+        if (region && !again)
+            on_take(self, region, launch);
     }
+}
+
+static void on_left(calm_t *self, uint64_t now_ns)
+{
+    if (!self->launched)
+        return;
+    self->now.waited_ns = now_ns - self->launch_ns;
+    self->past[self->phase % PHASES] = self->now;
+    self->now = (phase_t){0};
+    self->launched = false;
+    self->phase++;
 }
 
 /* ---- our advice, taken or not ---- */
@@ -167,6 +333,7 @@ static void on_launch(calm_t *self, const um_ev_launch_t *launch, uint64_t now_n
 static void on_hint(calm_t *self, const um_ev_hint_t *hint)
 {
     region_t *region = find(self, hint->region);
+    uint64_t end = hint->addr + hint->bytes;
 
     if (!region)
         return;
@@ -174,17 +341,29 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
         region->foreign |= hint->kind != UM_HINT_PREFETCH && strcmp(hint->who, "app") == 0;
         return;
     }
+    self->now.advice_ns += hint->duration_ns;
     region->foreign |= hint->result == UM_HINT_FAILED;
     if (hint->result != UM_HINT_APPLIED)
         return;
-    if (hint->kind == UM_HINT_ACCESSED_BY && region->state == KEEPING) {
-        region->state = KEPT;
-        region->since_takes = region->takes;
-        region->since_ns = region->last_ns;
-        region->term = region->term ? 2 * region->term : (uint32_t)self->term;
-    } else if (hint->kind == UM_HINT_UNSET_ACCESSED_BY && region->state == RELEASING) {
+    if (hint->kind == UM_HINT_UNSET_ACCESSED_BY) {
         region->state = WATCHED;
-        start_over(region);
+        region->told = false;
+        region->rounds = 0;
+        region->seen_from = region->seen_to = 0;
+    } else if (hint->kind == UM_HINT_ACCESSED_BY && region->state == WATCHED) {
+        region->state = strcmp(hint->why, WHY_TRIAL) == 0 ? TRIED : KEPT;
+        region->from = hint->addr;
+        region->kept_to = end;
+        region->to = strcmp(hint->why, WHY_SMALL) == 0 ? end : end + UM_BLOCK_BYTES;
+        if (region->state == TRIED && region->seen_to > region->to)
+            region->to = region->seen_to;
+        region->since = region->takes;
+        region->passed = 0;
+        region->term = region->term ? 2 * region->term : (uint32_t)self->term;
+    } else if (hint->kind == UM_HINT_ACCESSED_BY && end > region->kept_to) {
+        region->state = KEPT;
+        region->kept_to = end;
+        region->passed = 0;
     }
 }
 
@@ -193,8 +372,51 @@ static void on_alloc(calm_t *self, const um_ev_region_alloc_t *alloc)
     region_t *region = &self->region[alloc->region % REGIONS];
 
     /* One that is kept must not be forgotten. */
-    if (alloc->family == UM_FAMILY_MANAGED && (!region->id || region->state == WATCHED))
-        *region = (region_t){.id = alloc->region, .addr = alloc->addr, .bytes = alloc->bytes};
+    if (alloc->family != UM_FAMILY_MANAGED || (region->id && region->state != WATCHED))
+        return;
+    *region = (region_t){.id = alloc->region,
+                         .addr = alloc->addr,
+                         .bytes = alloc->bytes,
+                         .role = um_region_role(alloc)};
+    region->told = concluded(self, region) == WINS;
+    region->wanted = concluded(self, region) == LOSES ? MANY : (uint32_t)self->rounds;
+}
+
+/* ---- from run to run ---- */
+
+static void on_learned(calm_t *self, const um_ev_learned_t *learned)
+{
+    uint64_t verdict = learned->value[0];
+
+    if (strcmp(learned->who, "calm") != 0 || strcmp(learned->what, "kept") != 0 ||
+        (verdict != WINS && verdict != LOSES) || learned->value[1] >= learned->value[2])
+        return;
+    self->role[learned->role % ROLES] = (role_t){.role = learned->role,
+                                                 .verdict = (uint32_t)verdict,
+                                                 .count = (uint32_t)learned->count,
+                                                 .first = learned->value[1],
+                                                 .end = learned->value[2]};
+}
+
+static void learned(const void *state, um_event_fn emit, void *ctx)
+{
+    const calm_t *self = state;
+
+    for (uint32_t i = 0; i < ROLES; i++) {
+        const role_t *role = &self->role[i];
+        um_event_t event = {.type = UM_EV_LEARNED};
+
+        if (!role->verdict)
+            continue;
+        event.u.learned = (um_ev_learned_t){.who = "calm",
+                                            .what = "kept",
+                                            .kernel = "",
+                                            .role = role->role,
+                                            .slot = UM_SLOT_NONE,
+                                            .count = role->count,
+                                            .value = {role->verdict, role->first, role->end}};
+        emit(ctx, &event);
+    }
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -213,8 +435,8 @@ static void observe(void *state, const um_event_t *event)
         on_launch(self, &event->u.launch, event->time_ns);
         break;
     case UM_EV_SYNC:
-        self->phase += event->u.sync.exit && self->launched;
-        self->launched = self->launched && !event->u.sync.exit;
+        if (event->u.sync.exit)
+            on_left(self, event->time_ns);
         break;
     case UM_EV_CPU_FAULT:
         on_taken(self, event->u.cpu_fault.region, event->u.cpu_fault.addr,
@@ -233,6 +455,9 @@ static void observe(void *state, const um_event_t *event)
     case UM_EV_HINT:
         on_hint(self, &event->u.hint);
         break;
+    case UM_EV_LEARNED:
+        on_learned(self, &event->u.learned);
+        break;
     default:
         break;
     }
@@ -240,15 +465,73 @@ static void observe(void *state, const um_event_t *event)
 
 /* ---- deciding ---- */
 
-static void advise(um_hints_t *hints, const region_t *region, um_hint_kind_t kind, int32_t device,
-                   const char *why)
+/* Has the CPU written most of it? */
+static bool is_on_host(const um_view_t *view, const region_t *region, uint64_t from, uint64_t to)
 {
-    um_hints_add(hints, &(um_hint_t){.kind = kind,
-                                     .order = UM_ORDER_BEFORE,
-                                     .addr = region->from,
-                                     .bytes = region->to - region->from,
-                                     .device = device,
-                                     .why = why});
+    um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
+    uint64_t bytes = 0;
+
+    for (uint64_t at = from; at < to; at += UM_VIEW_STRETCH_BYTES) {
+        uint64_t part = to - at < UM_VIEW_STRETCH_BYTES ? to - at : UM_VIEW_STRETCH_BYTES;
+        size_t n = um_view_extents(view, region->id, at, part, extent, UM_VIEW_STRETCH_EXTENTS);
+
+        for (size_t i = 0; i < n; i++)
+            bytes += extent[i].where == UM_WHERE_HOST ? extent[i].bytes : 0;
+    }
+    return 2 * bytes > to - from;
+}
+
+/* What is to be kept from now on; false = nothing more. */
+static bool plan(const calm_t *self, const um_view_t *view, const region_t *region, um_hint_t *out)
+{
+    const role_t *role = &self->role[region->role % ROLES];
+    uint64_t from = region->kept_to, to = whole_blocks(region->to - 1);
+    uint64_t span = region->seen_to - region->seen_from;
+
+    out->why = WHY_REST;
+    if (region->state == WATCHED) {
+        if (region->foreign)
+            return false;
+        if (region->told && region->takes == 1 &&
+            is_on_host(view, region, region->addr + role->first, region->addr + role->end)) {
+            from = region->addr + role->first;
+            to = region->addr + role->end;
+        } else if (rounds_now(self, region) >= region->wanted + (span < LARGE && !region->told)) {
+            from = region->seen_from;
+            to = region->seen_to;
+        } else {
+            return false;
+        }
+        out->why = to - from < LARGE ? WHY_SMALL : region->told ? WHY_TOLD : WHY_TRIAL;
+        if (out->why == WHY_TRIAL)
+            to = whole_blocks(from + (to - from) / 4);
+        else if (out->why == WHY_TOLD)
+            to = whole_blocks(to - 1); /* the witness */
+    } else if (region->state != TRIED || !region->passed || !rounds_now(self, region)) {
+        return false;
+    }
+    out->addr = from;
+    out->bytes = to - from;
+    return to > from && to <= region->addr + region->bytes && to - from <= self->limit;
+}
+
+static void advise(um_hints_t *hints, um_hint_t hint, um_hint_kind_t kind, int32_t device)
+{
+    hint.kind = kind;
+    hint.device = device;
+    um_hints_add(hints, &hint);
+}
+
+/* So that what the CPU took of all of it is told before anything is said about the first part. */
+static void look(const um_view_t *view, const region_t *region, uint64_t from)
+{
+    uint64_t end = region->addr + region->bytes;
+    um_extent_t extent;
+
+    for (uint64_t at = from; at < end; at += UM_VIEW_STRETCH_BYTES)
+        um_view_extents(view, region->id, at,
+                        end - at < UM_VIEW_STRETCH_BYTES ? end - at : UM_VIEW_STRETCH_BYTES,
+                        &extent, 1);
 }
 
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
@@ -257,22 +540,29 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     const um_stretch_t *stretch = um_view_stretch(view);
     const region_t *region = &self->region[stretch->region % REGIONS];
     bool first = stretch->first_of_region;
-    um_extent_t extent;
+    um_hint_t hint = {.order = UM_ORDER_RACING};
 
-    if (region->id != stretch->region)
+    if (region->id != stretch->region || stretch->range_bytes > self->limit)
         return;
-    if (stretch->range_bytes <= self->limit) /* so that what the CPU took is told */
-        um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, &extent, 1);
-    if (first && region->state == KEEPING) {
-        advise(hints, region, UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST, "goes to and fro");
-        advise(hints, region, UM_HINT_ACCESSED_BY, region->device, "goes to and fro");
-    } else if (first && region->state == RELEASING) {
-        advise(hints, region, UM_HINT_UNSET_ACCESSED_BY, region->device, "to see if it still does");
-        advise(hints, region, UM_HINT_UNSET_PREFERRED_LOCATION, UM_DEVICE_HOST,
-               "to see if it still does");
+    if (first && region->state != RELEASING)
+        look(view, region, region->state == WATCHED ? stretch->addr : region->kept_to);
+    if (region->state == RELEASING && first) {
+        hint.addr = region->from;
+        hint.bytes = region->kept_to - region->from;
+        hint.why = "it goes to and fro no more, or the link is too slow";
+        advise(hints, hint, UM_HINT_UNSET_ACCESSED_BY, region->device);
+        advise(hints, hint, UM_HINT_UNSET_PREFERRED_LOCATION, UM_DEVICE_HOST);
+        return;
     }
-    if (region->state == KEEPING || region->state == KEPT)
-        um_hints_hold(hints, region->from, region->to - region->from);
+    if (region->state == TRIED || region->state == KEPT)
+        um_hints_hold(hints, region->from, region->kept_to - region->from);
+    if (!plan(self, view, region, &hint))
+        return;
+    if (first) {
+        advise(hints, hint, UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST);
+        advise(hints, hint, UM_HINT_ACCESSED_BY, region->device);
+    }
+    um_hints_hold(hints, hint.addr, hint.bytes);
 }
 
 const um_advisor_ops_t um_advisor_calm = {
@@ -283,4 +573,5 @@ const um_advisor_ops_t um_advisor_calm = {
     .options = options,
     .observe = observe,
     .decide = decide,
+    .learned = learned,
 };

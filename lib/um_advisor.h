@@ -164,7 +164,7 @@ typedef struct um_advisor_ops {
 extern const um_advisor_ops_t *const um_advisor_table[];
 
 /* Those that `umrt run` asks unless told otherwise (option `advisors`); "all" = the whole table. */
-#define UM_ADVISORS_DEFAULT "first_touch,ahead"
+#define UM_ADVISORS_DEFAULT "calm,placement,first_touch,ahead,readback"
 
 #ifdef __cplusplus
 }

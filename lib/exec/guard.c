@@ -37,7 +37,7 @@ typedef struct group {
     uint32_t verdict;       /* verdict_t */
     uint32_t since, pause;  /* rounds since the last one without, or since it was lost; and how many
                                 there have to be */
-    bool in_force;          /* advice: since the start of this round at the latest */
+    bool advice, in_force;  /* it advises; all through this round something is in force */
     uint32_t n_back, taken; /* of `back`: all, and those handed out after the group was lost */
     um_hint_t *back;        /* advice as it was admitted, BACK at most; few groups give any */
 } group_t;
@@ -287,7 +287,9 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
 
         if (!group)
             continue;
-        with = group->n_back ? group->in_force : group->bytes > 0;
+        with = group->advice ? group->in_force : group->bytes > 0;
+        /* Advice that its advisor has taken back itself makes a round without. */
+        withheld |= group->advice && !group->in_force && !group->n_back;
         group->in_force = group->n_back > 0 && group->verdict != LOST;
         if (with)
             group->rounds++;
@@ -330,7 +332,7 @@ static bool withhold(um_guard_t *guard, const place_t *place, unsigned advisor, 
 {
     const group_t *group = place->group[advisor];
 
-    if (!group || group->n_back || !group->before || place->lost >> advisor & 1)
+    if (!group || group->advice || !group->before || place->lost >> advisor & 1)
         return false;
     if (guard->config.trial)
         return group->since > 0;
@@ -346,7 +348,7 @@ static uint32_t second_looks(place_t *place)
     for (unsigned a = 0; a < UM_GUARD_ADVISORS && place->lost; a++) {
         group_t *group = place->group[a];
 
-        if (!(place->lost >> a & 1) || group->n_back || group->since < group->pause)
+        if (!(place->lost >> a & 1) || group->advice || group->since < group->pause)
             continue;
         group->since = 0;
         group->pause = group->pause < SELDOM ? 2 * group->pause : SELDOM;
@@ -484,6 +486,13 @@ static bool is_advice(uint32_t kind)
            kind == UM_HINT_ACCESSED_BY;
 }
 
+static uint32_t undoing(uint32_t kind)
+{
+    return kind == UM_HINT_READ_MOSTLY          ? UM_HINT_UNSET_READ_MOSTLY
+           : kind == UM_HINT_PREFERRED_LOCATION ? UM_HINT_UNSET_PREFERRED_LOCATION
+                                                : UM_HINT_UNSET_ACCESSED_BY;
+}
+
 static void keep_advice(const place_t *place, group_t *group, const um_hint_t *hint)
 {
     for (uint32_t i = 0; i < group->n_back; i++)
@@ -491,12 +500,22 @@ static void keep_advice(const place_t *place, group_t *group, const um_hint_t *h
             return;
     if (!group->back && !(group->back = calloc(BACK, sizeof(*group->back))))
         return;
-    if (!group->n_back) {
+    if (!group->advice) {
         group->without = place->all; /* what it was like until now */
         group->with.n = 0;
     }
+    group->advice = true;
     if (group->n_back < BACK)
         group->back[group->n_back++] = *hint;
+}
+
+/* Its advisor takes advice back by itself. */
+static void drop_advice(group_t *group, const um_hint_t *hint)
+{
+    for (uint32_t i = group->n_back; i-- > 0;)
+        if (undoing(group->back[i].kind) == hint->kind && group->back[i].addr >= hint->addr &&
+            group->back[i].addr < hint->addr + hint->bytes)
+            group->back[i] = group->back[--group->n_back];
 }
 
 void um_guard_admitted(um_guard_t *guard, unsigned advisor, const um_hint_t *hint)
@@ -511,15 +530,10 @@ void um_guard_admitted(um_guard_t *guard, unsigned advisor, const um_hint_t *hin
         (*group)->bytes += hint->bytes;
         if (is_advice(hint->kind))
             keep_advice(guard->now, *group, hint);
+        else if (hint->kind != UM_HINT_PREFETCH)
+            drop_advice(*group, hint);
     }
     pthread_mutex_unlock(&guard->lock);
-}
-
-static uint32_t undoing(uint32_t kind)
-{
-    return kind == UM_HINT_READ_MOSTLY          ? UM_HINT_UNSET_READ_MOSTLY
-           : kind == UM_HINT_PREFERRED_LOCATION ? UM_HINT_UNSET_PREFERRED_LOCATION
-                                                : UM_HINT_UNSET_ACCESSED_BY;
 }
 
 /* The next lost group that still has advice in force, NULL = none. */
@@ -626,7 +640,7 @@ void um_guard_stats(const um_guard_t *guard, um_guard_stats_t *out)
             out->won += group->verdict == WON;
             out->lost += group->verdict == LOST;
             out->rounds += group->rounds;
-            out->withheld += group->n_back ? 0 : group->without.n;
+            out->withheld += group->advice ? 0 : group->without.n;
             if (!gain(group, 1, &ns, &error2))
                 continue;
             out->measured = true;

@@ -268,6 +268,25 @@ Test(guard, advice_that_makes_rounds_longer_is_taken_back)
     um_guard_free(p.guard);
 }
 
+Test(guard, rounds_in_which_its_advisor_has_taken_advice_back_are_rounds_without)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 2 * MS);
+    um_guard_stats_t stats;
+
+    p.kind = UM_HINT_READ_MOSTLY;
+    for (int i = 0; i < 6; i++)
+        step(&p); /* no rounds before it */
+    um_guard_stats(p.guard, &stats);
+    p.kind = UM_HINT_UNSET_READ_MOSTLY;
+    p.with_ns = 10 * MS;
+    for (int i = 0; i < 6; i++)
+        step(&p);
+    um_guard_stats(p.guard, &stats);
+    cr_assert(stats.measured);
+    cr_assert(stats.saved_ns > 0);
+    um_guard_free(p.guard);
+}
+
 Test(guard, advice_that_wins_stays)
 {
     program_t p = start(&one_per_cent, 20 * MS, 20 * MS);

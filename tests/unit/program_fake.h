@@ -35,8 +35,12 @@ static inline void feed(um_event_t event)
 
 static inline void program_post(void *ctx, const um_event_t *event)
 {
+    um_event_t now = *event;
+
     (void)ctx;
-    feed(*event);
+    if (!now.time_ns) /* as the runtime's own */
+        now.time_ns = ++program.tables.now_ns;
+    feed(now);
 }
 
 /* Does at once what it is told. */
