@@ -3,8 +3,8 @@
  *
  * The prefetches race the kernel front to back; on an H200 they move 48 GB/s where its faults move 9. So it
  * pays from a touched share of about 18 % on: of a kernel that is known to touch less, nothing is brought.
- * What is not known is taken to be touched all over, up to a size; above it the launch is left to its
- * faults once, and so shows what it touches.
+ * What is not known is taken to be touched all over, up to a size (4 GiB: at worst 90 ms for nothing,
+ * once); above it the launch is left to its faults once, and so shows what it touches.
  */
 #include "um_advisor.h"
 
@@ -14,7 +14,7 @@ typedef struct ahead {
 
 static const um_advisor_option_t options[] = {
     {"dense_limit", "bytes of the largest argument taken to be used all over when it is not known",
-     (uint64_t)2 << 30, 0, UINT64_MAX, offsetof(ahead_t, dense_limit)},
+     (uint64_t)4 << 30, 0, UINT64_MAX, offsetof(ahead_t, dense_limit)},
     {"min", "bytes of the smallest stretch worth a call", 65536, 0, UINT64_MAX,
      offsetof(ahead_t, min)},
     {"pays_off", "percent of an argument that must be touched for it to be brought", 18, 0, 100,

@@ -20,6 +20,7 @@
 #define ROLES   256u                           /* likewise */
 #define PHASES  64u                            /* looked back over */
 #define LARGE   ((uint64_t)4 * UM_BLOCK_BYTES) /* from here on with a trial and a witness */
+#define TINY    ((uint64_t)256 << 10)          /* so much costs a launch next to nothing */
 
 typedef enum state {
     WATCHED = 0,
@@ -40,8 +41,10 @@ typedef struct region {
     uint32_t id;
     uint32_t state; /* state_t */
     uint64_t addr, bytes, role;
-    uint32_t takes;      /* launches that took it */
-    uint32_t used_phase; /* of the last of them */
+    uint32_t takes;                   /* launches that took it */
+    uint32_t used_phase;              /* of the last of them */
+    uint32_t phases;                  /* in a row in which it was taken */
+    uint32_t phase_takes, last_takes; /* launches in the latest of them and in the one before */
     int32_t device;
     bool foreign; /* the program advises on it itself, or several GPUs use it */
     bool told;    /* keeping regions of its role has been found to win */
@@ -158,10 +161,8 @@ static uint64_t saved_ns(const calm_t *self, uint64_t bytes)
 }
 
 /* Is the GPU through it so often in a round that moving it is worth while? */
-static bool too_often(const calm_t *self, const region_t *region, uint32_t uses)
+static bool too_often(const calm_t *self, uint64_t bytes, uint32_t uses)
 {
-    uint64_t bytes = region->seen_to - region->seen_from;
-
     return uses * (bytes / self->link) > saved_ns(self, bytes);
 }
 
@@ -169,7 +170,7 @@ static bool too_often(const calm_t *self, const region_t *region, uint32_t uses)
 static uint32_t rounds_now(const calm_t *self, const region_t *region)
 {
     if (region->seen != region->takes || region->seen_to == region->seen_from ||
-        too_often(self, region, region->uses))
+        too_often(self, region->seen_to - region->seen_from, region->uses))
         return 0;
     return region->rounds && half_the_same(region) ? region->rounds + 1 : 1;
 }
@@ -177,7 +178,7 @@ static uint32_t rounds_now(const calm_t *self, const region_t *region)
 /* What was seen before an earlier launch becomes a round. */
 static void end_round(const calm_t *self, region_t *region)
 {
-    if (too_often(self, region, region->uses)) {
+    if (too_often(self, region->seen_to - region->seen_from, region->uses)) {
         region->rounds = 0;
     } else if (region->rounds && half_the_same(region)) {
         region->rounds++;
@@ -200,6 +201,8 @@ static void on_taken(calm_t *self, uint32_t id, uint64_t addr, uint64_t end)
     self->now.moved_bytes += end - addr;
     addr = addr / UM_PAGE_BYTES * UM_PAGE_BYTES;
     end = (end + UM_PAGE_BYTES - 1) / UM_PAGE_BYTES * UM_PAGE_BYTES;
+    if (region->state != WATCHED && (addr >= region->to || end <= region->kept_to))
+        return; /* not what was left out */
     /* Between the launches of two phases it is told for the one that comes. */
     launch = region->takes + !self->launched;
     if (launch != region->seen || region->seen_to == region->seen_from) {
@@ -212,8 +215,6 @@ static void on_taken(calm_t *self, uint32_t id, uint64_t addr, uint64_t end)
     }
     region->seen_from = addr < region->seen_from ? addr : region->seen_from;
     region->seen_to = end > region->seen_to ? end : region->seen_to;
-    if (region->state == TRIED && region->seen_to > region->to)
-        region->to = region->seen_to;
 }
 
 /* ---- launches ---- */
@@ -274,7 +275,7 @@ static bool gone_quiet(const calm_t *self, const region_t *region)
 
     if (!has_witness(region))
         return region->takes >= region->since + region->term;
-    return too_often(self, region, region->takes - last);
+    return too_often(self, region->kept_to - region->from, region->takes - last);
 }
 
 static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch)
@@ -289,6 +290,12 @@ static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch
     region->device = launch->device;
     if (region->takes && region->used_phase != self->phase)
         on_new_phase(self, region);
+    if (region->used_phase != self->phase || !region->takes) {
+        region->phases = self->phase - region->used_phase <= 1 ? region->phases + 1 : 1;
+        region->last_takes = region->phase_takes;
+        region->phase_takes = 0;
+    }
+    region->phase_takes++;
     if (!region->takes++)
         self->now.moved_bytes += region->bytes; /* nobody tells at the first time */
     region->used_phase = self->phase;
@@ -337,6 +344,9 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
 
     if (!region)
         return;
+    if (hint->kind == UM_HINT_PREFETCH && hint->device == UM_DEVICE_HOST &&
+        hint->result == UM_HINT_APPLIED)
+        on_taken(self, hint->region, hint->addr, end); /* for the CPU, which takes it there */
     if (strcmp(hint->who, "calm") != 0) {
         region->foreign |= hint->kind != UM_HINT_PREFETCH && strcmp(hint->who, "app") == 0;
         return;
@@ -348,7 +358,7 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
     if (hint->kind == UM_HINT_UNSET_ACCESSED_BY) {
         region->state = WATCHED;
         region->told = false;
-        region->rounds = 0;
+        region->rounds = region->phases = 0;
         region->seen_from = region->seen_to = 0;
     } else if (hint->kind == UM_HINT_ACCESSED_BY && region->state == WATCHED) {
         region->state = strcmp(hint->why, WHY_TRIAL) == 0 ? TRIED : KEPT;
@@ -481,6 +491,15 @@ static bool is_on_host(const um_view_t *view, const region_t *region, uint64_t f
     return 2 * bytes > to - from;
 }
 
+/* Of a tiny region nobody can tell whether it went to the GPU at all. It has been used there phase after
+ * phase and is with the CPU: if the CPU did not take it back, keeping it costs nothing either. */
+static bool is_tiny_and_back(const calm_t *self, const um_view_t *view, const region_t *region)
+{
+    return region->bytes <= TINY && region->phases >= 2 + region->wanted &&
+           !too_often(self, region->bytes, region->last_takes) &&
+           is_on_host(view, region, region->addr, region->addr + region->bytes);
+}
+
 /* What is to be kept from now on; false = nothing more. */
 static bool plan(const calm_t *self, const um_view_t *view, const region_t *region, um_hint_t *out)
 {
@@ -499,6 +518,9 @@ static bool plan(const calm_t *self, const um_view_t *view, const region_t *regi
         } else if (rounds_now(self, region) >= region->wanted + (span < LARGE && !region->told)) {
             from = region->seen_from;
             to = region->seen_to;
+        } else if (is_tiny_and_back(self, view, region)) {
+            from = region->addr;
+            to = region->addr + region->bytes;
         } else {
             return false;
         }
@@ -507,7 +529,8 @@ static bool plan(const calm_t *self, const um_view_t *view, const region_t *regi
             to = whole_blocks(from + (to - from) / 4);
         else if (out->why == WHY_TOLD)
             to = whole_blocks(to - 1); /* the witness */
-    } else if (region->state != TRIED || !region->passed || !rounds_now(self, region)) {
+    } else if (region->state != TRIED || !region->passed || !rounds_now(self, region) ||
+               2 * (region->seen_to - region->seen_from) < region->to - region->kept_to) {
         return false;
     }
     out->addr = from;

@@ -86,6 +86,17 @@ static CUresult stream_in(cuda_calls_t *calls, unsigned worker, uint32_t context
     return CUDA_ERROR_INVALID_CONTEXT; /* more contexts than streams are kept for */
 }
 
+static void prepare(void *ctx, unsigned worker, uint32_t context)
+{
+    CUcontext handle = um_cuda_context(context), popped;
+    CUstream stream;
+
+    if (!handle || um_cuda()->ctx_push(handle) != CUDA_SUCCESS)
+        return;
+    (void)stream_in(ctx, worker, context, &stream);
+    um_cuda()->ctx_pop(&popped);
+}
+
 /* The program tears its context down, or the driver itself at exit: nobody's failure. */
 static int32_t told(CUresult error)
 {
@@ -195,6 +206,7 @@ um_status_t um_cuda_executor_new(um_runtime_t *runtime, um_executor_t **out)
                                 .lacks_kinds = 1u << UM_HINT_DISCARD,
                                 .lacks_orders = 1u << UM_ORDER_BEFORE,
                                 .start = start,
+                                .prepare = prepare,
                                 .apply = apply,
                                 .idle = idle,
                                 .free_bytes = free_bytes,

@@ -17,6 +17,9 @@ typedef struct um_executor_ops {
     const char *name;
     /* Takes the hint (copied), returns at once; false = queue full. context = where the launch is. */
     bool (*submit)(um_executor_t *executor, const um_hint_t *hint, uint32_t context);
+    /* Hints for launches in the context are to be expected: whatever takes time the first time is done
+     * now. May be NULL; waits for nothing. */
+    void (*prepare)(um_executor_t *executor, uint32_t context);
     /* Cancels what is queued in the range and waits (bounded) for what is inside the driver. */
     void (*cancel_range)(um_executor_t *executor, uint64_t addr, uint64_t bytes);
     /* Likewise for a context, and forgets what it kept there; 0 = all contexts. */

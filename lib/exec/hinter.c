@@ -46,6 +46,7 @@ struct um_hinter {
     um_view_t view;
     um_sharing_t sharing;
     um_range_t range[MAX_RANGES];
+    uint32_t context, prepared; /* made last; that the executor is ready for */
     settled_by_t settled_by[SETTLED_BY];
     unsigned quiet; /* launches in a row that needed nothing */
     unsigned quiet_waits;
@@ -418,6 +419,19 @@ static void enter_outcome(um_hinter_t *hinter, const um_ev_hint_t *hint)
     }
 }
 
+/* Launches with managed memory are to be expected. */
+static void on_managed(um_hinter_t *hinter)
+{
+    um_executor_t *executor = hinter->config.executor;
+
+    set_hinting(hinter, true);
+    if (hinter->context == hinter->prepared || !hinter->n_advisors)
+        return;
+    hinter->prepared = hinter->context;
+    if (executor->ops->prepare)
+        executor->ops->prepare(executor, hinter->context);
+}
+
 static void on_outcome(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_hint_t *hint = &event->u.hint;
@@ -468,12 +482,16 @@ static void on_event(void *ctx, const um_event_t *event)
     case UM_EV_HINT:
         on_outcome(hinter, event);
         break;
+    case UM_EV_CONTEXT:
+        if (event->u.context.change == UM_CONTEXT_CREATED)
+            hinter->context = event->u.context.context;
+        break;
     case UM_EV_DEVICE:
         on_device(hinter, &event->u.device);
         break;
     case UM_EV_REGION_ALLOC:
         if (event->u.region_alloc.family == UM_FAMILY_MANAGED)
-            set_hinting(hinter, true);
+            on_managed(hinter);
         break;
     case UM_EV_REGION_FREE:
         um_gate_region_gone(hinter->gate, event->u.region_free.region);

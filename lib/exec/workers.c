@@ -46,6 +46,7 @@ typedef struct worker {
     workers_t *all;
     unsigned index;
     pthread_t thread;
+    uint32_t ready; /* the context that it has prepared for */
 } worker_t;
 
 struct workers {
@@ -60,7 +61,8 @@ struct workers {
     item_t pool[QUEUE];
     item_t *unused;
     list_t lane[LANES];
-    bool polling; /* a worker looks after LANE_IDLE: one is enough */
+    uint32_t expected; /* the context that every worker is to be ready for, 0 = none */
+    bool polling;      /* a worker looks after LANE_IDLE: one is enough */
     call_t call[UM_WORKERS_MAX + 1];
     uint32_t gone[GONE], n_gone; /* a ring: the latest ones */
     unsigned running;            /* threads not yet at their end */
@@ -181,6 +183,25 @@ static bool link_is_idle(worker_t *worker, uint32_t context)
     return idle;
 }
 
+/* There is nothing to do just now: what the first piece would have to wait for. */
+static bool prepare_itself(worker_t *worker)
+{
+    workers_t *all = worker->all;
+    uint32_t context = all->expected;
+
+    if (worker->ready == context)
+        return false;
+    worker->ready = context;
+    if (!is_gone(all, context)) {
+        enter(all, worker->index, context, NULL);
+        pthread_mutex_unlock(&all->lock);
+        all->calls.prepare(all->calls.ctx, worker->index, context);
+        pthread_mutex_lock(&all->lock);
+        leave(all, worker->index);
+    }
+    return true;
+}
+
 /* Waits for something to do; NULL = there is nothing more to come. With the lock held. */
 static item_t *next_item(worker_t *worker)
 {
@@ -195,6 +216,8 @@ static item_t *next_item(worker_t *worker)
                 item = pop(all, lane);
             return item;
         }
+        if (prepare_itself(worker))
+            continue;
         if (!all->lane[LANE_IDLE].first || all->polling) {
             pthread_cond_wait(&all->work, &all->lock);
             continue;
@@ -306,6 +329,20 @@ static bool submit(um_executor_t *executor, const um_hint_t *hint, uint32_t cont
     }
     pthread_mutex_unlock(&all->lock);
     return item;
+}
+
+static void prepare(um_executor_t *executor, uint32_t context)
+{
+    workers_t *all = (workers_t *)executor;
+
+    if (all->abandoned || !all->calls.prepare)
+        return;
+    pthread_mutex_lock(&all->lock);
+    if (!all->started && !all->stopping)
+        start_threads(all);
+    all->expected = context;
+    pthread_cond_broadcast(&all->work);
+    pthread_mutex_unlock(&all->lock);
 }
 
 typedef bool (*match_fn)(const void *key, uint32_t context, const um_hint_t *hint);
@@ -504,6 +541,7 @@ um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers, 
 {
     static const um_executor_ops_t ops = {.name = "workers",
                                           .submit = submit,
+                                          .prepare = prepare,
                                           .cancel_range = cancel_range,
                                           .cancel_context = cancel_context,
                                           .cancel_launch = cancel_launch,

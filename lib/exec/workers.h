@@ -23,6 +23,9 @@ typedef struct um_workers_calls {
     uint32_t lacks_kinds, lacks_orders; /* as um_executor_t's */
     /* On the worker's own thread, before its first piece. May be NULL. */
     void (*start)(void *ctx, unsigned worker);
+    /* On a worker's own thread: what its first piece in the context would have to wait for. `context`
+     * cannot go away meanwhile. May be NULL. */
+    void (*prepare)(void *ctx, unsigned worker, uint32_t context);
     /* Carries a piece out: 0 or the driver's error; UM_WORKERS_GONE when there is nothing left to do it
      * in or to. `context` cannot go away meanwhile. */
     int32_t (*apply)(void *ctx, unsigned worker, uint32_t context, const um_hint_t *hint);

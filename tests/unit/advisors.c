@@ -511,7 +511,8 @@ Test(calm, lets_go_when_the_cpu_no_longer_comes_for_the_last_block)
     cr_assert(is_kept(0) && is_kept(61 * MIB));
     for (int i = 0; i < 12; i++) {
         run(7, 1);
-        fake_set(&program.tables, 0, 62 * MIB, true);
+        if (!let_go_by_calm(0))
+            fake_set(&program.tables, 0, 62 * MIB, true);
         wait_all();
     }
     cr_assert_eq(let_go_by_calm(0), 1);
@@ -586,6 +587,49 @@ Test(calm, leaves_alone_what_is_larger_than_its_limit)
     for (int i = 0; i < 20; i++)
         to_and_fro(128 * MIB, 100);
     cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_moves_on_from_round_to_round)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 128 * MIB);
+    touch(0, 128 * MIB);
+    for (uint64_t i = 0; i < 24; i++) {
+        run(7, 1);
+        program.tables.now_ns += 4000000;
+        wait_all();
+        touch(i % 8 * 16 * MIB, 16 * MIB); /* another eighth each time */
+    }
+    for (unsigned i = 0; i < program.n_hints; i++)
+        if (program.hint[i].kind == UM_HINT_ACCESSED_BY)
+            cr_assert_leq(program.hint[i].bytes, 4 * MIB); /* a trial, at most */
+    cr_assert_leq(kept_by_calm(0), 3);
+    program_stop();
+}
+
+Test(calm, keeps_what_readback_would_bring_to_the_cpu_each_time)
+{
+    program_start("calm,first_touch,ahead,readback", NULL);
+    allocate(1, 0, 4 * MIB);
+    touch(0, 4 * MIB);
+    for (int i = 0; i < 12; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(kept_by_calm(0), 1);
+    program_stop();
+}
+
+Test(calm, keeps_a_tiny_region_that_is_with_the_cpu_again_and_again)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 4096);
+    for (int i = 0; i < 6; i++) {
+        run(7, 1);
+        wait_all();
+        touch(0, 4096);
+    }
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert(is_kept(0));
     program_stop();
 }
 

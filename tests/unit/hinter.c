@@ -60,7 +60,7 @@ static void start_on(uint32_t gpu, const char *advisors, uint64_t free_bytes)
 
 static void start(void)
 {
-    start_on(FAKE_GOOD_GPU, NULL, 4096 * MIB);
+    start_on(FAKE_GOOD_GPU, "first_touch,ahead", 4096 * MIB);
 }
 
 static void stop(void)
@@ -260,7 +260,7 @@ Test(hinter, only_observes_where_the_gpu_takes_no_prefetches)
 
 Test(hinter, never_passes_free_memory)
 {
-    start_on(FAKE_GOOD_GPU, NULL, 70 * MIB);
+    start_on(FAKE_GOOD_GPU, "first_touch,ahead", 70 * MIB);
     allocate(1, 0, 128 * MIB);
     cr_assert_eq(launch(1), 2);
     cr_assert_eq(bytes_from(0), 64 * MIB);
