@@ -40,3 +40,7 @@ tests_unit_report_html_LDADD = $(report_ldadd)
 check_PROGRAMS += tests/unit/report_random
 tests_unit_report_random_SOURCES = tests/unit/report_random.c $(report_stream)
 tests_unit_report_random_LDADD = $(report_ldadd)
+
+check_PROGRAMS += tests/unit/report_kinds
+tests_unit_report_kinds_SOURCES = tests/unit/report_kinds.c $(report_stream)
+tests_unit_report_kinds_LDADD = $(report_ldadd)

@@ -7,7 +7,7 @@ umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %
 	%D%/pattern.c %D%/pattern.h
 umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
 umrt_SOURCES += %D%/dump.c %D%/profile.c
-umrt_SOURCES += %D%/import.c %D%/report.c %D%/diff.c %D%/export.c
+umrt_SOURCES += %D%/import.c %D%/report.c %D%/diff.c %D%/export.c %D%/explain.c
 umrt_SOURCES += %D%/gen.c
 umrt_SOURCES += %D%/what_if.c
 umrt_SOURCES += %D%/calibrate.c

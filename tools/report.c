@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "report/csv.h"
+#include "report/findings/limits.h"
 #include "report/html.h"
 #include "report/perfetto.h"
 #include "report/report.h"
@@ -41,6 +42,7 @@ static const char help[] =
     "                     10)\n"
     "  -n, --top N        at most N findings and rows a table (default 20)\n"
     "  -w, --width N      columns of text, 60 to 400 (default: the terminal's, else 100)\n"
+    "      --limit NAME=VALUE  a threshold of findings (umrt explain --limits); may be repeated\n"
     "      --color WHEN   always, never or auto (default: auto, on a terminal)\n"
     "      --debug-dir DIRS  where debug information apart from files is (default: "
     "/usr/lib/debug)\n"
@@ -68,6 +70,7 @@ typedef struct um_request {
     bool top_given;
     const char *html; /* a page beside it; NULL = none */
     uint32_t what_if; /* seconds */
+    um_limits_t limits;
     um_report_options_t options;
 } um_request_t;
 
@@ -311,7 +314,8 @@ int um_cmd_report(int argc, char **argv)
         OPT_DEBUG_DIR,
         OPT_HTML,
         OPT_WHAT_IF,
-        OPT_PERFETTO
+        OPT_PERFETTO,
+        OPT_LIMIT
     };
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
@@ -327,13 +331,17 @@ int um_cmd_report(int argc, char **argv)
         {"debug-dir", required_argument, NULL, OPT_DEBUG_DIR},
         {"html", required_argument, NULL, OPT_HTML},
         {"what-if", required_argument, NULL, OPT_WHAT_IF},
+        {"limit", required_argument, NULL, OPT_LIMIT},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     um_request_t request = {.kind = &text, .options.top = 20, .what_if = WHAT_IF_SECONDS};
     um_report_options_t *report = &request.options;
+    um_status_t status;
     int c;
 
+    request.limits = um_limits_default;
+    report->limits = &request.limits;
     report->width = terminal_width();
     report->utf8 = terminal_utf8();
     parse_color("auto", &report->color);
@@ -377,6 +385,16 @@ int um_cmd_report(int argc, char **argv)
             if (!parse_color(optarg, &report->color))
                 return um_say_usage("report", "--color takes always, never or auto, not '%s'",
                                     optarg);
+            break;
+        case OPT_LIMIT:
+            status = um_limits_set(&request.limits, optarg);
+            if (status)
+                return um_say_usage(
+                    "report",
+                    status == UM_ERR_NOT_FOUND
+                        ? "--limit: there is no threshold '%s'; 'umrt explain --limits' lists them"
+                        : "--limit takes NAME=VALUE with a number that it may be, not '%s'",
+                    optarg);
             break;
         case OPT_DEBUG_DIR:
             report->debug_dirs = optarg;

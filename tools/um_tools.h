@@ -29,6 +29,7 @@ enum {
 int um_cmd_calibrate(int argc, char **argv);
 int um_cmd_diff(int argc, char **argv);
 int um_cmd_dump(int argc, char **argv);
+int um_cmd_explain(int argc, char **argv);
 int um_cmd_export(int argc, char **argv);
 int um_cmd_gen(int argc, char **argv);
 int um_cmd_import(int argc, char **argv);

@@ -43,6 +43,8 @@ _umrt() {
     fi
     if [[ $command == gen && $cur != -* && ${COMP_WORDS[COMP_CWORD - 1]} != -o ]]; then
         _umrt_words "$("${COMP_WORDS[0]}" gen --list 2>/dev/null | awk '/^[a-z]/ { print $1 }')" "$cur"
+    elif [[ $command == explain && $cur != -* ]]; then
+        _umrt_words "$("${COMP_WORDS[0]}" explain 2>/dev/null | awk '/^  [a-z]/ { print $1 }')" "$cur"
     elif [[ $cur == -* ]]; then
         _umrt_words "$(_umrt_flags "$command")" "$cur"
     else

@@ -18,6 +18,8 @@ static const um_cmd_t commands[] = {
     {"record", "run a program and write a trace of its memory's faults and migrations",
      um_cmd_record},
     {"report", "say what managed memory cost a program, and what to do about it", um_cmd_report},
+    {"explain", "say what a finding of the report is, why it costs and how to mend it",
+     um_cmd_explain},
     {"diff", "say what got better and what got worse between two traces, or sides of several",
      um_cmd_diff},
     {"replay", "say what each policy would do for the program of a trace, here or on another GPU",

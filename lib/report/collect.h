@@ -7,6 +7,7 @@
 
 #include "copies_stat.h"
 #include "emitter.h"
+#include "findings/limits.h"
 #include "heatmap.h"
 #include "kernels_stat.h"
 #include "lanes.h"
@@ -42,6 +43,8 @@ typedef struct um_trace_stat {
     char *accesses;      /* the fact workload.accesses: "exact", "deep", NULL */
     char *device, *uuid; /* of the first GPU */
     uint32_t devices;
+    uint64_t gpu_memory_bytes;  /* of the first GPU, 0 = not known */
+    uint64_t host_memory_bytes; /* what the host has, or its control group allows; 0 likewise */
     uint32_t tracing; /* um_tracing_t */
     /* 1 << um_event_type_t: what the source did not record; what it recorded, or there was none */
     uint32_t off, unsure;
@@ -61,6 +64,7 @@ typedef struct um_rate {
 } um_rate_t;
 
 struct um_report {
+    um_limits_t limits; /* what the findings go by */
     um_trace_stat_t *traces;
     size_t n_traces, traces_size;
     um_moves_t moves[UM_DIRECTIONS][UM_CAUSES];

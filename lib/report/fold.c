@@ -1,12 +1,9 @@
 #include "region_parts.h"
 
-static void sums_add(um_region_sums_t *to, const um_region_sums_t *from)
+static void sums_add(uint64_t *to, const uint64_t *from, size_t bytes)
 {
-    const uint64_t *source = (const uint64_t *)from; /* nothing but counters */
-    uint64_t *target = (uint64_t *)to;
-
-    for (size_t i = 0; i < sizeof(*to) / sizeof(uint64_t); i++)
-        target[i] += source[i];
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) /* nothing but counters */
+        to[i] += from[i];
 }
 
 static void set_extent(um_page_set_t *set, uint64_t offset, uint64_t bytes)
@@ -66,7 +63,9 @@ void um_live_fold(um_regions_stat_t *stat, um_live_t *live)
     um_group_t *group = &stat->groups[live->group];
     bool pings = false, tails = false;
 
-    sums_add(&group->sums, &live->sums);
+    um_uses_retire(stat, live);
+    sums_add((uint64_t *)&group->sums, (const uint64_t *)&live->sums, sizeof(group->sums));
+    sums_add((uint64_t *)&group->uses, (const uint64_t *)&live->use.sums, sizeof(group->uses));
     group->first[live->first_toucher]++;
     group->gpu_used += live->gpu;
     group->gpu_only += live->gpu && !live->cpu && live->id && live->family == UM_FAMILY_MANAGED &&

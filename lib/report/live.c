@@ -27,6 +27,7 @@ void um_live_free(um_regions_stat_t *stat, um_live_t *live)
     }
     if (stat->last == live)
         stat->last = NULL;
+    free(live->use.blocks);
     free(live);
 }
 

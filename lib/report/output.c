@@ -371,7 +371,10 @@ static void finding_text(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
     char win[80], left[300], basis[600], places[900] = "";
     size_t used;
 
-    snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(f->win_ns)));
+    if (f->win_ns)
+        snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(f->win_ns)));
+    else
+        snprintf(win, sizeof(win), "no time of its own");
     snprintf(left, sizeof(left), "%llu. %s", (unsigned long long)rank, f->title);
     used = um_text_columns(left) + strlen(win);
     if (used + 2 <= width)
@@ -466,6 +469,8 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
         return UM_ERR_STATE;
     um_report_end_trace(r);
     um_places_debug_dirs(r->places, options->debug_dirs);
+    if (options->limits)
+        r->limits = *options->limits;
     status = um_findings_detect(r, &findings);
     if (!status)
         status = um_emitter_open(options, out, &e);
@@ -476,6 +481,7 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
         um_section_header(e, r);
         um_section_totals(e, r);
         um_section_findings(e, r, &findings);
+        um_section_own_hints(e, r);
         um_section_regions(e, r);
         um_section_places(e, r);
         um_section_kernels(e, r);

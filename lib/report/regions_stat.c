@@ -15,6 +15,7 @@ um_status_t um_regions_stat_init(um_regions_stat_t *stat)
 {
     memset(stat, 0, sizeof(*stat));
     stat->blocks_left = BLOCKS_MAX;
+    um_uses_init(&stat->uses);
     stat->cpu_seen = calloc(CPU_SEEN, sizeof(*stat->cpu_seen));
     return stat->cpu_seen ? UM_OK : UM_ERR_NO_MEMORY;
 }
@@ -32,6 +33,7 @@ void um_regions_stat_free(um_regions_stat_t *stat)
     free(stat->cpu_seen);
     um_map_free(&stat->group_of);
     um_map_free(&stat->shared_of);
+    um_uses_free(&stat->uses);
 }
 
 void um_regions_stat_end(um_regions_stat_t *stat, uint64_t now_ns)
@@ -42,6 +44,7 @@ void um_regions_stat_end(um_regions_stat_t *stat, uint64_t now_ns)
     memset(stat->cpu_seen, 0, CPU_SEEN * sizeof(*stat->cpu_seen));
     memset(&stat->cover, 0, sizeof(stat->cover));
     um_map_free(&stat->shared_of);
+    um_uses_end(&stat->uses);
     stat->trace++;
 }
 
@@ -96,6 +99,7 @@ static void on_free(um_regions_stat_t *stat, const um_event_t *event)
         um_group_t *group = &stat->groups[stat->live[at]->group];
 
         group->freed++;
+        group->waits_at_free = stat->uses.waits;
         if (event->time_ns > stat->live[at]->alloc_ns)
             group->lifetime_ns += event->time_ns - stat->live[at]->alloc_ns;
         um_live_retire(stat, at);
@@ -157,7 +161,8 @@ static void on_cpu_fault(um_regions_stat_t *stat, const um_event_t *event, bool 
                                                               .valid = true};
 }
 
-static void on_gpu_fault(um_regions_stat_t *stat, const um_event_t *event)
+/* Returns what it adds to the time of faults. */
+static uint64_t on_gpu_fault(um_regions_stat_t *stat, const um_event_t *event)
 {
     const um_ev_gpu_fault_t *fault = &event->u.gpu_fault;
     um_live_t *live = um_regions_stat_find(stat, fault->addr);
@@ -167,7 +172,7 @@ static void on_gpu_fault(um_regions_stat_t *stat, const um_event_t *event)
     um_page_t *page;
 
     if (!live)
-        return;
+        return charge;
     touched(live, true);
     live->sums.gpu_faults++;
     live->sums.gpu_groups += fault->groups;
@@ -185,6 +190,7 @@ static void on_gpu_fault(um_regions_stat_t *stat, const um_event_t *event)
         um_shared_fault(shared, fault->addr, 0, false);
         shared->gpu_ns += charge;
     }
+    return charge;
 }
 
 /* The copy answers a fault: the CPU waited from the fault to its end. */
@@ -349,7 +355,8 @@ static void on_throttle(um_regions_stat_t *stat, const um_event_t *event)
     }
 }
 
-um_status_t um_regions_stat_event(um_regions_stat_t *stat, const um_event_t *event, bool running)
+static um_status_t collect(um_regions_stat_t *stat, const um_event_t *event, bool running,
+                           uint64_t *charged_ns)
 {
     um_live_t *live;
 
@@ -366,7 +373,7 @@ um_status_t um_regions_stat_event(um_regions_stat_t *stat, const um_event_t *eve
         on_cpu_fault(stat, event, running);
         break;
     case UM_EV_GPU_FAULT:
-        on_gpu_fault(stat, event);
+        *charged_ns = on_gpu_fault(stat, event);
         break;
     case UM_EV_MIGRATE:
         on_migrate(stat, event, running);
@@ -412,4 +419,12 @@ um_status_t um_regions_stat_event(um_regions_stat_t *stat, const um_event_t *eve
         break;
     }
     return UM_OK;
+}
+
+um_status_t um_regions_stat_event(um_regions_stat_t *stat, const um_event_t *event, bool running)
+{
+    uint64_t charged_ns = 0;
+    um_status_t status = collect(stat, event, running, &charged_ns);
+
+    return status ? status : um_uses_event(stat, event, charged_ns);
 }

@@ -10,6 +10,7 @@
 
 #include "cover.h"
 #include "map.h"
+#include "uses_stat.h"
 
 #define UM_PAGES_PER_BLOCK (UM_BLOCK_BYTES / UM_BIG_PAGE_BYTES)
 
@@ -72,6 +73,8 @@ typedef struct um_group {
     uint32_t gpu_used;
     uint64_t pages_in, block_pages; /* pages that moved in; pages of the blocks they are in */
     um_region_sums_t sums;
+    um_uses_t uses;
+    uint64_t waits_at_free; /* of this trace, when one of it was freed last */
     um_page_set_t ping_pong, tail;
     uint32_t last_trace;
 } um_group_t;
@@ -87,6 +90,7 @@ typedef struct um_live {
     bool cpu, gpu; /* signs of use */
     bool active;
     um_region_sums_t sums;
+    um_live_use_t use;
     um_block_pages_t **blocks; /* of the 2 MiB-aligned blocks it meets; NULL until touched */
     uint8_t first_toucher;     /* 0 none, 1 CPU, 2 GPU */
 } um_live_t;
@@ -142,6 +146,7 @@ typedef struct um_regions_stat {
     uint64_t blocks_left; /* page states that may still be made */
     uint64_t untracked;   /* records whose pages were beyond that */
     uint32_t trace;
+    um_uses_stat_t uses;
 } um_regions_stat_t;
 
 um_status_t um_regions_stat_init(um_regions_stat_t *stat);

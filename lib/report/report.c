@@ -16,6 +16,7 @@ um_status_t um_report_new(um_report_t **out)
     r = calloc(1, sizeof(*r));
     if (!r)
         return UM_ERR_NO_MEMORY;
+    r->limits = um_limits_default;
     status = um_regions_stat_init(&r->regions);
     if (!status)
         status = um_kernels_stat_init(&r->kernels, &r->regions);
@@ -125,6 +126,12 @@ static void on_fact(um_report_t *r, const char *key, const char *value)
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         if (!strcmp(key, wanted[i].key))
             set_text(r, wanted[i].to, value);
+    }
+    if (!strcmp(key, "host.memory_bytes") || !strcmp(key, "host.cgroup_memory_max")) {
+        uint64_t bytes = strtoull(value, NULL, 10); /* "max" is 0 */
+
+        if (bytes && (!trace->host_memory_bytes || bytes < trace->host_memory_bytes))
+            trace->host_memory_bytes = bytes;
     }
     if (!strcmp(key, "um.tracing"))
         set_tracing(r, trace, value);
@@ -285,6 +292,8 @@ static void on_loss(um_report_t *r, um_trace_stat_t *trace, const um_ev_loss_t *
 static void on_device(um_report_t *r, um_trace_stat_t *trace, const um_ev_device_t *device)
 {
     trace->devices++;
+    if (!trace->gpu_memory_bytes)
+        trace->gpu_memory_bytes = device->memory_bytes;
     set_text(r, &trace->device, device->name);
     set_text(r, &trace->uuid, device->uuid);
 }

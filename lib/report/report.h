@@ -23,6 +23,7 @@ typedef struct um_report_options {
     bool color;
     const char *debug_dirs; /* um_places_debug_dirs; NULL = the usual one */
     bool utf8;              /* block characters in the heat map; else ASCII */
+    const struct um_limits *limits; /* findings/limits.h; NULL = the defaults */
     bool without_map;       /* JSON for a page, which has a finer one */
 } um_report_options_t;
 

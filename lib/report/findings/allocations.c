@@ -1,9 +1,6 @@
 /* Memory in the wrong family or allocated too often. */
 #include "finding.h"
 
-/* Allocations that came after a free of the same label, or call site and size. */
-#define CHURN_REUSED 8u
-
 UM_DETECTOR(um_detect_churn)
 {
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
@@ -12,7 +9,7 @@ UM_DETECTOR(um_detect_churn)
         um_status_t status;
         char name[200];
 
-        if (group->reused < CHURN_REUSED ||
+        if (group->reused < report->limits.churn_allocations ||
             (group->family != UM_FAMILY_MANAGED && group->family != UM_FAMILY_DEVICE &&
              group->family != UM_FAMILY_PINNED))
             continue;
@@ -33,6 +30,7 @@ UM_DETECTOR(um_detect_churn)
         um_say_in(f.code12,
                   "cudaMallocAsync(&p, n, stream);  /* pool of device memory, or keep one "
                   "buffer outside the loop */");
+        f.change = group->family == UM_FAMILY_MANAGED ? UM_CHANGE_DEVICE : UM_CHANGE_NONE;
         f.win_ns = group->sums.gpu_ns;
         um_say_in(f.basis, "GPU fault service in these short-lived regions; the calls' own time is "
                            "not in the trace");
@@ -77,6 +75,7 @@ UM_DETECTOR(um_detect_never_on_cpu)
         um_say_in(f.todo, "it gains nothing from being managed: device memory has no faults, and a "
                           "pool makes short-lived buffers cheap");
         um_say_in(f.code12, "cudaMalloc(&p, n);  /* or cudaMallocAsync(&p, n, stream) */");
+        f.change = UM_CHANGE_DEVICE;
         f.win_ns = group->sums.gpu_ns;
         um_say_in(f.basis, "GPU fault service in it (the same time as its first touch, where that "
                            "is a finding, too)");

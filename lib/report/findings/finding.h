@@ -5,7 +5,8 @@
  * detector. It claims what the trace shows: whatever is concluded from the absence of records needs
  * um_report_complete(). Every kind has a test that it stays silent.
  *
- * To add one: write detect(), list it in um_finding_table, describe its evidence in SCHEMA.md.
+ * To add one: write detect(), list it in um_finding_table, write its page in explain.c, its thresholds in
+ * limits.c, its evidence in SCHEMA.md.
  */
 #ifndef UM_FINDING_H
 #define UM_FINDING_H
@@ -13,7 +14,7 @@
 #include "../collect.h"
 #include "../emitter.h"
 
-#define UM_EVIDENCE_MAX 14
+#define UM_EVIDENCE_MAX 16
 #define UM_PLACES_MAX   8
 
 typedef struct um_evidence {
@@ -28,6 +29,22 @@ typedef struct um_place {
     uint64_t bytes, copies, faults, ns;
 } um_place_t;
 
+/* What the advice comes to for the regions of its places: what can be tried in the driver model. */
+typedef enum um_change {
+    UM_CHANGE_NONE = 0,           /* nothing that the model knows */
+    UM_CHANGE_PREFETCH = 1,       /* to the GPU before each launch that takes it */
+    UM_CHANGE_PREFETCH_BACK = 2,  /* to the CPU before it reads */
+    UM_CHANGE_MAP = 3,            /* kept with the CPU, reached over the link */
+    UM_CHANGE_KEEP_PART = 4,      /* what fits stays on the GPU, the rest is mapped */
+    UM_CHANGE_DEVICE = 5,         /* cudaMalloc or a pool that keeps its memory */
+    UM_CHANGE_OWNER = 6,          /* stays on the GPU that had it first, mapped for the others */
+    UM_CHANGE_NO_READ_MOSTLY = 7, /* the program's advice is left out */
+    UM_CHANGE_NO_LOCATION = 8,
+    UM_CHANGE_DROP_HINT = 9, /* the program's own calls of that kind on it are left out */
+    UM_CHANGE_EARLIER = 10,  /* its prefetches come before the launch before */
+    UM_CHANGE_COUNT = 11
+} um_change_t;
+
 typedef struct um_finding_kind um_finding_kind_t;
 
 typedef struct um_finding {
@@ -41,6 +58,8 @@ typedef struct um_finding {
     char basis[400];  /* how win_ns was estimated */
     uint64_t win_ns;
     uint32_t confidence; /* 0..100 that the description is right */
+    um_change_t change;
+    uint32_t own;        /* the program's own hint it is about, + 1; 0 = none */
     const char *also[3]; /* other kinds that it includes; NULL = no more */
     um_evidence_t evidence[UM_EVIDENCE_MAX];
     uint32_t n_evidence;
@@ -93,6 +112,28 @@ void um_finding_pc(char *field, size_t bytes, const um_report_t *report, uint64_
 void um_finding_win(um_finding_t *finding, const um_report_t *report, const char *what,
                     uint64_t spent_ns, um_direction_t direction, uint64_t bytes);
 
+/* How much of a group's fault service was for what had been evicted. */
+uint64_t um_returned_ns(const um_group_t *group);
+/* Written once by the CPU, read once by the GPU: used-once tells it, demand-faulting does not. */
+bool um_used_once(const um_report_t *report, uint32_t group);
+/* "; advised at grid.c:12" behind where, when the program's advice of that kind has a place. */
+void um_finding_advised(um_finding_t *finding, const um_report_t *report, uint32_t group,
+                        uint32_t hint_kind);
+
+/* What the program's own hints of one place were worth. */
+typedef enum um_own_verdict {
+    UM_OWN_USEFUL = 0, /* nothing speaks against it */
+    UM_OWN_LATE,
+    UM_OWN_REDUNDANT,
+    UM_OWN_WASTED,
+    UM_OWN_HARMFUL,
+    UM_OWN_FAILED
+} um_own_verdict_t;
+um_own_verdict_t um_own_verdict(const um_report_t *report, const um_own_hint_t *own);
+const char *um_own_verdict_name(um_own_verdict_t verdict);
+/* "prefetch to GPU 0 at step (solver.c:80)" */
+void um_own_name(const um_report_t *report, const um_own_hint_t *own, char *out, size_t bytes);
+
 typedef struct um_human {
     char text[40];
 } um_human_t;
@@ -111,5 +152,21 @@ UM_DETECTOR(um_detect_thrashing);
 UM_DETECTOR(um_detect_churn);
 UM_DETECTOR(um_detect_never_on_cpu);
 UM_DETECTOR(um_detect_pageable_copy);
+UM_DETECTOR(um_detect_eviction);
+UM_DETECTOR(um_detect_cyclic_sweep);
+UM_DETECTOR(um_detect_read_mostly_written);
+UM_DETECTOR(um_detect_wrong_location);
+UM_DETECTOR(um_detect_late_prefetch);
+UM_DETECTOR(um_detect_redundant_prefetch);
+UM_DETECTOR(um_detect_wasted_prefetch);
+UM_DETECTOR(um_detect_harmful_prefetch);
+UM_DETECTOR(um_detect_redundant_advice);
+UM_DETECTOR(um_detect_used_once);
+UM_DETECTOR(um_detect_gpu_bounce);
+UM_DETECTOR(um_detect_pool_threshold);
+UM_DETECTOR(um_detect_pinned_pressure);
+UM_DETECTOR(um_detect_not_evictable);
+UM_DETECTOR(um_detect_lost_records);
+UM_DETECTOR(um_detect_tracing_off);
 
 #endif

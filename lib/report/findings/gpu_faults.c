@@ -4,13 +4,8 @@
  */
 #include "finding.h"
 
-/* A "storm" is worth a line from here on: fewer faults cost less than a prefetch call or two. */
-#define STORM_FAULTS 16u
-#define STORM_NS     1000000u
 /* Populating by prefetch instead of by fault was measured 13 times cheaper on an H200. */
 #define POPULATE_SPEEDUP 13u
-/* Below this share of the 2 MiB blocks it touched, data is not dense: prefetching moves too much. */
-#define DENSE_PERCENT 50u
 
 /* "; of 190 launches only the first 2 faulted". `faults` are the finding's: where the kernel had others,
  * too, its launches that faulted are not this finding's. */
@@ -57,9 +52,9 @@ static uint32_t sure(uint64_t confidence, uint64_t faults)
     return mean > 95 ? 95 : mean < 40 ? 40 : (uint32_t)mean;
 }
 
-static bool dense(const um_group_t *group)
+static bool dense(const um_report_t *r, const um_group_t *group)
 {
-    return group->pages_in && group->pages_in * 100 >= group->block_pages * (uint64_t)DENSE_PERCENT;
+    return group->pages_in && group->pages_in * 100 >= group->block_pages * r->limits.dense_percent;
 }
 
 /* The part of a whole that is not ping-pong's: that has its own finding. */
@@ -84,7 +79,8 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
         const um_group_t *group = &r->regions.groups[pair->group];
         uint64_t pair_ns, pair_bytes, pair_faults;
 
-        if (pair->kernel != k || !pair->in_bytes || dense(group) != want_dense)
+        if (pair->kernel != k || !pair->in_bytes || dense(r, group) != want_dense ||
+            um_used_once(r, pair->group))
             continue;
         pair_ns = less(pair->ns - pair->first_ns, group->ping_pong.gpu_ns, group->sums.gpu_ns);
         pair_bytes = less(pair->in_bytes, group->ping_pong.in_bytes, group->sums.in_bytes);
@@ -104,7 +100,8 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
         um_finding_place(&f, r, pair->group,
                          (um_place_t){.bytes = pair_bytes, .faults = pair_faults, .ns = pair_ns});
     }
-    if (!faults || !bytes || (!want_dense && faults < STORM_FAULTS && ns < STORM_NS))
+    if (!faults || !bytes ||
+        (!want_dense && faults < r->limits.storm_faults && ns < r->limits.storm_ns))
         return UM_OK;
     um_finding_kernel(kernel, name, sizeof(name));
     um_say_in(f.title, "%s demand faulting%s", want_dense ? "Dense" : "Sparse",
@@ -126,6 +123,7 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
                           : "prefetch the data to the GPU before the launch, or copy it there in "
                             "one piece");
     prefetch_code(&f);
+    f.change = want_dense ? UM_CHANGE_PREFETCH : UM_CHANGE_MAP;
     um_finding_win(&f, r, "of GPU fault service", ns, UM_TO_DEVICE,
                    want_dense ? bytes : region_bytes);
     f.confidence = sure(confidence, all);
@@ -189,7 +187,7 @@ static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind,
                                       .faults = pair->first_faults,
                                       .ns = pair->first_ns});
     }
-    if (faults < STORM_FAULTS && ns < STORM_NS)
+    if (faults < r->limits.storm_faults && ns < r->limits.storm_ns)
         return UM_OK;
     um_finding_kernel(kernel, name, sizeof(name));
     um_say_in(f.title, "First-touch storm");
@@ -202,6 +200,7 @@ static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind,
     um_say_in(f.todo, "populate the memory on the GPU before the kernel touches it; where the CPU "
                       "never needs it, allocate it with cudaMalloc");
     prefetch_code(&f);
+    f.change = UM_CHANGE_PREFETCH;
     f.win_ns = ns - ns / POPULATE_SPEEDUP;
     um_say_in(f.basis,
               "%s of GPU fault service, less one %uth of it (populating by prefetch against by "

@@ -48,6 +48,7 @@ UM_DETECTOR(um_detect_host_read_tail)
     um_say_in(f.code13, "cudaMemPrefetchAsync(p, n, (struct "
                         "cudaMemLocation){cudaMemLocationTypeHost, 0}, 0, stream);  /* after the "
                         "last launch, before the sync */");
+    f.change = UM_CHANGE_PREFETCH_BACK;
     um_finding_win(&f, report, "from CPU faults to the end of the copies that answered them", wait,
                    UM_TO_HOST, bytes);
     um_finding_evidence(&f, "cpu_faults", um_count(faults));

@@ -6,12 +6,6 @@
 
 #include <stdlib.h>
 
-/* Rounds before a habit is claimed. */
-#define TRIPS_MIN 3u
-/* Below both of these a copy at start-up is not worth a line. */
-#define COPY_BYTES_MIN (64u << 10)
-#define COPY_NS_MIN    50000u
-
 static bool pageable(const um_copy_class_t *of)
 {
     return of->src == UM_MEMORY_PAGEABLE || of->dst == UM_MEMORY_PAGEABLE;
@@ -20,7 +14,7 @@ static bool pageable(const um_copy_class_t *of)
 static bool small_trip(const um_report_t *r, uint64_t bytes)
 {
     for (uint32_t i = 0; i < r->copies.n_trips; i++) {
-        if (r->copies.trip[i].bytes == bytes && r->copies.trip[i].trips >= TRIPS_MIN)
+        if (r->copies.trip[i].bytes == bytes && r->copies.trip[i].trips >= r->limits.copy_trips)
             return true;
     }
     return false;
@@ -89,7 +83,7 @@ UM_DETECTOR(um_detect_pageable_copy)
     for (uint32_t i = 0; i < report->copies.n_trips; i++) {
         const um_round_trip_t *trip = &report->copies.trip[i];
         um_status_t status =
-            trip->trips >= TRIPS_MIN ? round_trips(report, kind, trip, out) : UM_OK;
+            trip->trips >= report->limits.copy_trips ? round_trips(report, kind, trip, out) : UM_OK;
 
         if (status)
             return status;
@@ -108,7 +102,7 @@ UM_DETECTOR(um_detect_pageable_copy)
             managed_ns += of->ns;
         async += of->async;
     }
-    if (bytes[0] + bytes[1] < COPY_BYTES_MIN && ns[0] + ns[1] < COPY_NS_MIN)
+    if (bytes[0] + bytes[1] < report->limits.copy_bytes && ns[0] + ns[1] < report->limits.copy_ns)
         return UM_OK;
     um_say_in(f.title, "Pageable copies");
     for (int back = 0; back < 2; back++) {

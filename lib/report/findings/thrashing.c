@@ -28,6 +28,7 @@ UM_DETECTOR(um_detect_thrashing)
                   "for the others");
         um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, device); "
                             "cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, other);");
+        f.change = UM_CHANGE_MAP;
         f.win_ns = throttle;
         um_say_in(f.basis, "the time throttled");
         um_finding_evidence(&f, "thrash_pages_4k", um_count(thrash));
