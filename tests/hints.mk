@@ -17,8 +17,9 @@ tests_unit_placement_SOURCES = tests/unit/placement.c
 tests_unit_workers_threads_SOURCES = tests/unit/workers_threads.c
 tests_unit_recorder_SOURCES = tests/unit/recorder.c
 tests_unit_summary_SOURCES = tests/unit/summary.c
-check_PROGRAMS += tests/unit/runtime tests/unit/runtime_threads
-UM_THREAD_TESTS += tests/unit/workers_threads tests/unit/runtime_threads
+check_PROGRAMS += tests/unit/runtime tests/unit/runtime_threads tests/unit/hinting_threads
+UM_THREAD_TESTS += tests/unit/workers_threads tests/unit/runtime_threads tests/unit/hinting_threads
+tests_unit_hinting_threads_SOURCES = tests/unit/hinting_threads.c
 tests_unit_runtime_SOURCES = tests/unit/runtime.c
 tests_unit_runtime_threads_SOURCES = tests/unit/runtime_threads.c
 if UM_WITH_CUDA

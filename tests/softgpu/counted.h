@@ -1,7 +1,8 @@
 /*
  * counted.h - the heap of a test program, counted by who asked: counted_bytes() is what one library holds now.
  *
- * Include it in one file. What libc allocates on a library's behalf (strdup, fopen) counts as nobody's.
+ * Include it in one file. What libc allocates on a library's behalf (strdup, fopen) counts as nobody's. Sanitizers
+ * have a heap of their own: with them nothing is counted.
  */
 #ifndef SOFTGPU_COUNTED_H
 #define SOFTGPU_COUNTED_H
@@ -50,7 +51,7 @@ static size_t counted_bytes(void)
     return counted_now;
 }
 
-static void *counted_new(size_t align, size_t bytes, const void *caller)
+__attribute__((unused)) static void *counted_new(size_t align, size_t bytes, const void *caller)
 {
     char *data = bytes < PTRDIFF_MAX - align - sizeof(counted_t)
                      ? __libc_malloc(bytes + align + sizeof(counted_t))
@@ -68,6 +69,8 @@ static void *counted_new(size_t align, size_t bytes, const void *caller)
         counted_now += bytes;
     return header + 1;
 }
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 
 #define COUNTED_ALIGN _Alignof(max_align_t)
 #define COUNTED_BY    __builtin_return_address(0)
@@ -134,4 +137,5 @@ size_t malloc_usable_size(void *data)
     return data ? ((counted_t *)data)[-1].bytes : 0;
 }
 
+#endif
 #endif

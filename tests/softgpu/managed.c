@@ -292,6 +292,7 @@ static bool map_twice(managed_t *m)
 
     if (fd < 0 || around == MAP_FAILED || ftruncate(fd, (off_t)m->bytes) != 0)
         return false;
+    m->around = around;
     m->addr = ((uintptr_t)around + BLOCK - 1) / BLOCK * BLOCK;
     void *program = mmap((void *)(uintptr_t)m->addr, m->bytes, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_FIXED, fd, 0);
@@ -355,7 +356,7 @@ void sg_managed_free(sg_memory_t *memory)
             *at = m->next;
             break;
         }
-    munmap((void *)(uintptr_t)m->addr, m->bytes);
+    munmap(m->around, m->bytes + BLOCK);
     munmap(m->data, m->bytes);
     pthread_mutex_unlock(&sg_uvm_lock);
     free(m->mapped);

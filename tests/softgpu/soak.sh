@@ -8,7 +8,7 @@ export SOFTGPU_GPUS=1 SOFTGPU_TRUTH=$truth SOAK_FIGURES=$tmp/figures
 seconds=${SOAK_SECONDS:-5}
 # Not more than what umrt keeps for each place, region and kernel that a program has, which is bounded; and of the
 # process the queues of its threads, filled once.
-OURS_KIB=$((6 << 10)) OWN_KIB=$((24 << 10))
+OURS_KIB=$((8 << 10)) OWN_KIB=$((24 << 10))
 
 # soaked COMMAND...: it ended by itself, with the right sums.
 soaked() {
