@@ -31,6 +31,12 @@ check-gpu:
 	@if grep -q '^# SKIP: *[1-9]' check-gpu.log; then \
 	    echo 'check-gpu: a skipped test is a failure here; see check-gpu.log'; exit 1; fi
 
+# tests/softgpu/soak.sh for as long as one likes: make soak SECONDS=3600
+soak:
+	$(MAKE) $(AM_MAKEFLAGS) all
+	SOAK_SECONDS=$(or $(SECONDS),600); export SOAK_SECONDS; \
+	    $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/softgpu/soak.sh check_PROGRAMS=
+
 # What needs no GPU. A room adds a program: EXTRA_PROGRAMS += bench/NAME, UM_BENCHES += bench/NAME.
 bench: $(UM_BENCHES)
 	@for b in $(UM_BENCHES); do echo "== $$b"; ./$$b || exit 1; done
@@ -51,4 +57,4 @@ check-tidy:
 	    'clang-tidy --quiet --warnings-as-errors="*" "$$1" -- -std=gnu11 $(UM_TIDY_FLAGS)' tidy
 UM_TIDY_FLAGS = $(DEFS) -I. $(umrt_CPPFLAGS) $(libumtool_la_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
 
-.PHONY: check-unit check-threads check-gpu bench fuzz format check-format check-tidy
+.PHONY: check-unit check-threads check-gpu soak bench fuzz format check-format check-tidy

@@ -58,11 +58,4 @@ $(um_soft_tests:%=tests/softgpu/bin/%): tests/softgpu/bin/%: tests/softgpu/%.c \
 tests/softgpu/bin/conformance: $(um_probes) tests/gpu/conformance/conformance.h \
 		tests/gpu/conformance/cupti_calls.h tests/softgpu/lib64/libcuda.so.1
 	$(AM_V_GEN)$(um_soft_program) -o $@ $(um_probes:%=$(srcdir)/%) tests/softgpu/lib64/libcuda.so.1 -ldl
-
-# As long as one likes: make soak SECONDS=3600
-soak:
-	$(MAKE) $(AM_MAKEFLAGS) all
-	SOAK_SECONDS=$(or $(SECONDS),600); export SOAK_SECONDS; \
-	    $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/softgpu/soak.sh check_PROGRAMS=
-.PHONY: soak
 endif

@@ -23,6 +23,7 @@ typedef struct asked {
 typedef struct sg_managed {
     struct sg_managed *next;
     uint64_t addr, bytes; /* whole pages */
+    char *around; /* what is reserved for it: bytes + BLOCK, so that it begins with a block */
     char *data;
     uint32_t region;
     bool read_mostly; /* ever advised so: mappings may have to be write-protected */
