@@ -481,6 +481,7 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
         um_section_header(e, r);
         um_section_totals(e, r);
         um_section_findings(e, r, &findings);
+        um_section_families(e, r);
         um_section_own_hints(e, r);
         um_section_regions(e, r);
         um_section_places(e, r);

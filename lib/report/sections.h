@@ -10,6 +10,7 @@
 void um_section_header(um_emitter_t *e, const um_report_t *report);
 void um_section_totals(um_emitter_t *e, const um_report_t *report);
 void um_section_findings(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings);
+void um_section_families(um_emitter_t *e, const um_report_t *report);
 void um_section_own_hints(um_emitter_t *e, const um_report_t *report);
 void um_section_regions(um_emitter_t *e, const um_report_t *report);
 void um_section_places(um_emitter_t *e, const um_report_t *report);
