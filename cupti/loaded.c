@@ -214,7 +214,8 @@ static void um_module_tell(const um_loaded_t *module)
     um_event_t event = um_live_event(UM_EV_MODULE);
     struct stat file = {0};
 
-    if (!um_live.record)
+    /* Where call sites are told, also while hinting: umrt top names them. */
+    if (!um_live.record && um_live.runtime->settings.mode < UM_MODE_HINT)
         return;
     if (*module->path && stat(module->path, &file) != 0)
         file = (struct stat){0};

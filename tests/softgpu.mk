@@ -8,7 +8,7 @@ um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts domains graphs hints main memory records streams
 um_soft_tests = life hinted soak
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/softgpu/%.h) \
-	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh tests/softgpu/interface.c \
+	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh tests/softgpu/top_screen.py tests/softgpu/interface.c \
 	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
 	$(um_soft_tests:%=tests/softgpu/%.c) $(um_probes) \
 	tests/gpu/conformance.awk tests/gpu/conformance.expected
@@ -22,7 +22,7 @@ CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
 	tests/softgpu/life.sh tests/softgpu/hints.sh tests/softgpu/profile.sh tests/softgpu/failures.sh \
 	tests/softgpu/soak.sh \
-	tests/softgpu/absent.sh tests/softgpu/environments.sh \
+	tests/softgpu/absent.sh tests/softgpu/environments.sh tests/softgpu/top.sh \
 	tests/softgpu/conformance.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
 	-I$(srcdir)/tests/softgpu -std=gnu11 -Wall -Wextra -O2 -g -pthread

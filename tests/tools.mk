@@ -3,6 +3,10 @@ check_PROGRAMS += tests/unit/note tests/unit/say
 tests_unit_note_SOURCES = tests/unit/note.c
 tests_unit_say_SOURCES = tests/unit/say.c tools/say.c
 tests_unit_say_LDADD = libumtool.la $(LDADD)
+check_PROGRAMS += tests/unit/top tests/unit/top_threads
+tests_unit_top_SOURCES = tests/unit/top.c tools/top_page.c
+tests_unit_top_threads_SOURCES = tests/unit/top_threads.c tools/top_page.c
+UM_THREAD_TESTS += tests/unit/top_threads
 
 dist_check_SCRIPTS += tests/cli/usage.sh tests/cli/launch.sh tests/cli/record.sh tests/cli/info.sh \
 	tests/cli/bad_input.sh tests/cli/completion.sh tests/cli/terminal.sh

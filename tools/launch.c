@@ -120,11 +120,24 @@ static void signals_give_back(const um_signals_t *old)
     sigprocmask(SIG_SETMASK, &old->mask, NULL);
 }
 
-static void execute(char **argv, const um_signals_t *old, int report)
+static void leave_terminal(int instead)
+{
+    int none = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+
+    if (none >= 0)
+        dup2(none, STDIN_FILENO);
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (isatty(fd))
+            dup2(instead, fd);
+}
+
+static void execute(const um_launch_t *launch, char **argv, const um_signals_t *old, int report)
 {
     int error;
     ssize_t ignored;
 
+    if (launch->instead > 0)
+        leave_terminal(launch->instead);
     signals_give_back(old);
     execvp(argv[0], argv);
     error = errno;
@@ -155,7 +168,7 @@ static int run_and_wait(um_launch_t *launch, char **argv)
     signals_take(&old);
     pid = fork();
     if (pid == 0)
-        execute(argv, &old, pipe_fd[1]);
+        execute(launch, argv, &old, pipe_fd[1]);
     child = (sig_atomic_t)pid;
     sigprocmask(SIG_SETMASK, &old.mask, NULL);
     close(pipe_fd[1]);
@@ -167,6 +180,8 @@ static int run_and_wait(um_launch_t *launch, char **argv)
     while ((n = read(pipe_fd[0], &error, sizeof error)) < 0 && errno == EINTR)
         ;
     close(pipe_fd[0]);
+    if (n == 0 && launch->meanwhile != NULL)
+        launch->meanwhile(launch->ctx, pid);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     child = 0;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "um_runtime.h"
 
@@ -25,9 +26,14 @@ typedef struct um_process {
 } um_process_t;
 
 typedef struct um_launch {
-    bool quiet;              /* no line of ours but errors that keep the program from starting */
-    bool injected;           /* libumrt went with the program */
-    bool started;            /* the program was executed */
+    bool quiet;    /* no line of ours but errors that keep the program from starting */
+    bool injected; /* libumrt went with the program */
+    bool started;  /* the program was executed */
+    int instead;   /* above 0: where stdout and stderr go if they are a terminal, which it
+                                gets no input of either */
+    /* Called while the program runs, before it is waited for; NULL = nothing to do meanwhile. */
+    void (*meanwhile)(void *ctx, pid_t pid);
+    void *ctx;
     char notes[PATH_MAX];    /* file in which processes leave notes; "" */
     um_process_t *processes; /* in the order in which they came up */
     size_t n_processes;
@@ -42,6 +48,9 @@ void um_launch_inject(um_launch_t *launch, const char *mode);
  * with a line when it could not be executed. SIGINT and SIGQUIT are the program's affair meanwhile;
  * SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 sent to us are passed on. Then collects the notes. */
 int um_launch_program(um_launch_t *launch, char **argv);
+
+/* run.c: what the program's processes said at their end, one line each on stderr. */
+void um_run_tell(const um_launch_t *launch);
 
 void um_launch_free(um_launch_t *launch);
 

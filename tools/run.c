@@ -87,7 +87,7 @@ static int take(void *ctx, int val, const char *value)
     return UM_EXIT_OK;
 }
 
-static void tell(const um_launch_t *launch)
+void um_run_tell(const um_launch_t *launch)
 {
     if (launch->quiet || !launch->injected || !launch->started)
         return;
@@ -136,7 +136,7 @@ int um_cmd_run(int argc, char **argv)
     if (run.launch.injected && run.trace[0] != '\0')
         setenv("UMRT_TRACE", run.trace, 1);
     status = um_launch_program(&run.launch, argv + first);
-    tell(&run.launch);
+    um_run_tell(&run.launch);
     um_launch_free(&run.launch);
     return status;
 }

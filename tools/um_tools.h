@@ -39,6 +39,7 @@ int um_cmd_record(int argc, char **argv);
 int um_cmd_replay(int argc, char **argv);
 int um_cmd_report(int argc, char **argv);
 int um_cmd_run(int argc, char **argv);
+int um_cmd_top(int argc, char **argv);
 
 /* ---- say.c: lines and numbers for people ------------------------------------------------------- */
 

@@ -22,11 +22,11 @@ _umrt() {
         _umrt_words "show merge diff" "$cur"
         return
     fi
-    if [[ $command == run || $command == record ]]; then
+    if [[ $command == run || $command == record || $command == top ]]; then
         # After the program's name its own completion goes on.
         for ((i = 2; i < COMP_CWORD; i++)); do
             case ${COMP_WORDS[i]} in
-            -o | -m | -p | -r | -t) ((i++)) ;;
+            -o | -m | -p | -r | -t | -i | -n | -s) ((i++)) ;;
             --) ((i++)); break ;;
             -*) [[ ${COMP_WORDS[i + 1]} == "=" ]] && ((i += 2)) ;;
             *) break ;;

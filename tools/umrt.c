@@ -17,6 +17,7 @@ static const um_cmd_t commands[] = {
     {"run", "run a program with its managed memory moved ahead of use", um_cmd_run},
     {"record", "run a program and write a trace of its memory's faults and migrations",
      um_cmd_record},
+    {"top", "show what umrt sees and does in a program, while it runs", um_cmd_top},
     {"report", "say what managed memory cost a program, and what to do about it", um_cmd_report},
     {"explain", "say what a finding of the report is, why it costs and how to mend it",
      um_cmd_explain},

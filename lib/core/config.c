@@ -60,6 +60,8 @@ const um_option_t um_option_table[] = {
      UM_OPTION_STRING, 0, 0, UM_AT(report)},
     {"trace", "", "hint: trace file of the run, without faults and migrations; as 'out'",
      UM_OPTION_STRING, 0, 0, UM_AT(trace)},
+    {"top", "on", "umrt top may look at this process while it runs",
+     UM_OPTION_BOOL, 0, 1, UM_AT(top)},
     {NULL, NULL, NULL, UM_OPTION_BOOL, 0, 0, 0},
 };
 /* clang-format on */

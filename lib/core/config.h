@@ -43,6 +43,7 @@ typedef struct um_settings {
     char *advisors;                    /* comma list, "all" = every one */
     char *profile;                     /* file pattern; "" = none */
     char *report;                      /* of a hinted run: file pattern; "" = none */
+    uint64_t top;                      /* `umrt top` may look at this process */
     char *trace;                       /* of a hinted run: file pattern; "" = none */
     const char *source[UM_OPTION_MAX]; /* where each option's value came from, by its place in
                                           um_option_table; static strings */

@@ -6,6 +6,7 @@ libumcore_la_SOURCES += %D%/status.c %D%/names.c %D%/log.c %D%/config.c %D%/regi
 libumcore_la_SOURCES += %D%/note.c %D%/note.h
 libumcore_la_SOURCES += %D%/runtime.c %D%/runtime.h %D%/recorder.c %D%/recorder.h
 libumcore_la_SOURCES += %D%/summary.c %D%/summary.h
+libumcore_la_SOURCES += %D%/top.c %D%/top.h
 # cupti/local.mk brings its own um_backend() and turns this one off with UM_HAVE_BACKEND.
 libumcore_la_SOURCES += %D%/backend_none.c
 libumcore_la_SOURCES += %D%/marks.c %D%/marks.h

@@ -13,9 +13,11 @@
 
 #include "exec/learning.h"
 #include "exec/outcome.h"
+#include "exec/view.h"
 #include "note.h"
 #include "recorder.h"
 #include "summary.h"
+#include "top.h"
 
 #define BUS_WAIT_MS 100u /* how long a full ring may hold up the program before an event is lost */
 
@@ -36,6 +38,7 @@ static um_learning_t *learning; /* HINT with a profile; else NULL */
 static char *report;            /* HINT: file pattern; NULL = none */
 static um_executor_t *executor;
 static um_pagemap_t *pagemap;
+static um_top_t *top; /* NULL = nobody may look */
 static const um_backend_t *backend;
 static um_runtime_state_t state;
 static char reason[256];
@@ -140,6 +143,79 @@ static um_status_t start_hinter(bool trial)
     return add_sink(um_hinter_sink(hinter));
 }
 
+static um_runtime_state_t state_of(um_mode_t mode)
+{
+    return mode == UM_MODE_RECORD ? UM_RUNTIME_RECORD
+           : mode >= UM_MODE_HINT ? UM_RUNTIME_HINT
+                                  : UM_RUNTIME_OBSERVE;
+}
+
+/* What `umrt top` shows. On the bus thread, or once it has stopped. */
+static void top_figures(void *ctx, um_top_figures_t *out)
+{
+    um_hinter_stats_t hints = {0};
+    um_account_t account[UM_TOP_ADVISORS];
+    const char *why = reason;
+
+    (void)ctx;
+    if (atomic_load(&phase) != RUNNING) /* `reason` is the starter's */
+        return;
+    out->mode = (uint32_t)self.settings.mode;
+    out->state = state_of((um_mode_t)self.settings.mode);
+    out->recorded = self.settings.mode == UM_MODE_RECORD && self.settings.unified_memory;
+    um_runtime_stats(&out->stats);
+    if (hinter) {
+        um_hinter_stats(hinter, &hints);
+        out->n_advisors = (uint32_t)um_hinter_accounts(hinter, account, UM_TOP_ADVISORS);
+        if (hints.no_hints)
+            why = hints.no_hints;
+    }
+    for (uint32_t i = 0; i < out->n_advisors; i++) {
+        um_top_advisor_t *to = &out->advisor[i];
+
+        snprintf(to->who, sizeof(to->who), "%s", account[i].who);
+        to->proposals = account[i].proposals;
+        to->proposed_bytes = account[i].proposed_bytes;
+        to->admitted = account[i].admitted;
+        to->refused = account[i].refused;
+        to->applied = account[i].applied;
+        to->failed = account[i].failed;
+        to->cancelled = account[i].cancelled;
+        to->applied_bytes = account[i].applied_bytes;
+        to->driver_ns = account[i].driver_ns;
+    }
+    snprintf(out->reason, sizeof(out->reason), "%s", why);
+    out->hinted_launches = hints.hinted_launches;
+    out->declined = hints.declined;
+    out->guard_groups = hints.guard.groups;
+    out->guard_won = hints.guard.won;
+    out->guard_lost = hints.guard.lost;
+    out->guard_rounds = hints.guard.rounds;
+    out->guard_withheld = hints.guard.withheld;
+    out->guard_measured = hints.guard.measured;
+    out->guard_saved_ns = hints.guard.saved_ns;
+    out->guard_error_ns = hints.guard.error_ns;
+}
+
+static bool top_where(void *ctx, uint32_t region, uint64_t bytes[UM_TOP_WHERES])
+{
+    (void)ctx;
+    return hinter && um_hinter_where(hinter, region, bytes);
+}
+
+/* Last of all sinks: what it asks the others has come to them. */
+static um_status_t start_top(void)
+{
+    const um_top_source_t source = {.figures = top_figures, .where = top_where};
+    um_sink_t sink;
+    um_status_t status = um_top_new(&source, &top);
+
+    if (status != UM_OK)
+        return status;
+    um_top_sink(top, &sink);
+    return um_bus_add_sink(self.bus, &sink);
+}
+
 /* A trace of a hinted run has all but what the switched-off records of CUPTI would tell. */
 static um_status_t start_hinting(um_mode_t mode, const um_config_t *config)
 {
@@ -172,6 +248,8 @@ static um_status_t start(um_mode_t mode, const um_config_t *config)
         return status;
     if (mode >= UM_MODE_HINT && (status = start_hinting(mode, config)) != UM_OK)
         return status;
+    if (self.settings.top && (status = start_top()) != UM_OK)
+        return status;
     if ((status = um_bus_start(self.bus)) != UM_OK)
         return status;
     um_settings_each(&self.settings, post_now, NULL);
@@ -198,13 +276,6 @@ static bool leave_note(um_note_kind_t kind, const char *text)
 
     free(absolute);
     return left;
-}
-
-static um_runtime_state_t state_of(um_mode_t mode)
-{
-    return mode == UM_MODE_RECORD ? UM_RUNTIME_RECORD
-           : mode >= UM_MODE_HINT ? UM_RUNTIME_HINT
-                                  : UM_RUNTIME_OBSERVE;
 }
 
 /* Under `lock`, phase STARTING. */
@@ -250,6 +321,8 @@ static void in_child(void)
         um_bus_abandon(self.bus);
     if (recorder)
         um_recorder_abandon(recorder);
+    if (top)
+        um_top_abandon(top);
     if (executor)
         executor->ops->abandon(executor);
     if (backend && backend->abandon)
@@ -382,6 +455,8 @@ void um_runtime_shutdown(void)
                 um_recorder_close(recorder);
         }
         summarise(line, sizeof(line));
+        if (stopped && top)
+            um_top_end(top);
         if (stopped)
             keep(line);
         if (!leave_note(UM_NOTE_END, line) && self.settings.summary && state != UM_RUNTIME_INERT)

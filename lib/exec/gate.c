@@ -535,3 +535,8 @@ void um_gate_stats(const um_gate_t *gate, um_gate_stats_t *out)
     for (int r = 0; r < UM_HINT_RESULT_COUNT; r++)
         out->refused[r] = atomic_load(&gate->refused[r]);
 }
+
+uint64_t um_gate_proposed(const um_gate_t *gate)
+{
+    return atomic_load(&gate->proposed);
+}

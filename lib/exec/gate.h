@@ -77,5 +77,6 @@ typedef struct um_gate_stats {
     uint64_t applied_bytes;
 } um_gate_stats_t;
 void um_gate_stats(const um_gate_t *gate, um_gate_stats_t *out);
+uint64_t um_gate_proposed(const um_gate_t *gate); /* of these, `proposed` alone */
 
 #endif

@@ -729,6 +729,28 @@ size_t um_hinter_accounts(const um_hinter_t *hinter, um_account_t *out, size_t m
     return n;
 }
 
+bool um_hinter_where(const um_hinter_t *hinter, uint32_t region, uint64_t *bytes)
+{
+    um_extent_t extent[64];
+    const uint64_t step = sizeof(extent) / sizeof(*extent) * UM_BLOCK_BYTES;
+    uint64_t addr, size;
+
+    if (!um_residency_region(hinter->residency, region, &addr, &size))
+        return false;
+    for (uint64_t at = addr, next; at < addr + size; at = next) {
+        size_t n;
+
+        next = (at / step + 1) * step; /* no more blocks than extents */
+        if (next > addr + size)
+            next = addr + size;
+        n = um_residency_extents(hinter->residency, region, at, next - at, extent,
+                                 sizeof(extent) / sizeof(*extent));
+        for (size_t i = 0; i < n; i++)
+            bytes[extent[i].where] += extent[i].bytes;
+    }
+    return true;
+}
+
 void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out)
 {
     um_gate_stats(hinter->gate, &out->gate);

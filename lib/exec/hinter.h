@@ -53,6 +53,10 @@ void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx);
 typedef struct um_account um_account_t; /* view.h */
 size_t um_hinter_accounts(const um_hinter_t *hinter, um_account_t *out, size_t max);
 
+/* Adds the bytes of a managed region by um_where_t, as far as known without asking anybody; false: there is
+ * none of that id. On the bus thread between events, or once the bus has stopped. */
+bool um_hinter_where(const um_hinter_t *hinter, uint32_t region, uint64_t *bytes);
+
 typedef struct um_hinter_stats {
     um_gate_stats_t gate;
     um_guard_stats_t guard;

@@ -134,6 +134,7 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
 {
     const um_view_t *view = hints->view;
     um_gate_cause_t cause = {.now_ns = view->now_ns, .tid = view->tid};
+    uint64_t before = um_gate_proposed(hints->gate);
     uint32_t admitted;
 
     if (view->launch) {
@@ -149,6 +150,7 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
     hints->account->proposals++;
     hints->account->proposed_bytes += hint->bytes;
     hints->account->admitted += admitted;
+    hints->account->refused += um_gate_proposed(hints->gate) - before - admitted;
     if (admitted && hints->guard)
         um_guard_admitted(hints->guard, hints->index, hint);
     if (admitted && hint->kind == UM_HINT_PREFETCH)

@@ -33,7 +33,7 @@ struct um_view {
 typedef struct um_account {
     const char *who;
     uint64_t proposals, proposed_bytes;
-    uint64_t admitted, applied, failed, cancelled; /* pieces */
+    uint64_t admitted, refused, applied, failed, cancelled; /* pieces */
     uint64_t applied_bytes;
     uint64_t driver_ns; /* spent in the calls */
 } um_account_t;

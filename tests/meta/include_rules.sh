@@ -49,7 +49,7 @@ violations() {
                 bad = to ~ "^(lib|cupti|advisors)/" && !(to ~ installed || to ~ "^lib/(report|sim)/" ||
                       to ~ "^lib/trace/(export|import|schema)[.]h$" ||
                       to ~ "^lib/model/profile[.]h$" ||
-                      to ~ "^lib/core/(config|note|recorder|regions)[.]h$")
+                      to ~ "^lib/core/(config|note|recorder|regions|top)[.]h$")
             if (bad)
                 print FILENAME ":" FNR ": includes " name
         }'
