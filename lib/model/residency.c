@@ -669,8 +669,9 @@ void um_residency_doubt(um_residency_t *residency, uint32_t id, uint64_t addr, u
 
 static bool settled(const um_residency_t *residency, region_t *region, int32_t device)
 {
-    return device == region->settled_device && region->settled_ns >= residency->sync_ns &&
-           ++region->unsynced < UNSYNCED_MAX;
+    /* What is duplicated must be asked about before a kernel writes it. */
+    return !region->duplicated && device == region->settled_device &&
+           region->settled_ns >= residency->sync_ns && ++region->unsynced < UNSYNCED_MAX;
 }
 
 bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
@@ -679,8 +680,7 @@ bool um_residency_settled(um_residency_t *residency, uint32_t id, uint64_t addr,
     region_t *region = find(residency, id);
     uint32_t first, end;
 
-    /* What is duplicated must be asked about before a kernel writes it. */
-    return region && !region->duplicated && blocks_of(region, addr, bytes, &first, &end) &&
+    return region && blocks_of(region, addr, bytes, &first, &end) &&
            first >= region->settled_first && end <= region->settled_end &&
            settled(residency, region, device);
 }
