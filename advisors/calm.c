@@ -16,11 +16,12 @@
 
 #include "um_advisor.h"
 
-#define REGIONS 1024u                          /* by id modulo this: the latest ones */
-#define ROLES   256u                           /* likewise */
-#define PHASES  64u                            /* looked back over */
-#define LARGE   ((uint64_t)4 * UM_BLOCK_BYTES) /* from here on with a trial and a witness */
-#define TINY    ((uint64_t)256 << 10)          /* so much costs a launch next to nothing */
+#define REGIONS      1024u                          /* by id modulo this: the latest ones */
+#define ROLES        256u                           /* likewise */
+#define PHASES       64u                            /* looked back over */
+#define LARGE        ((uint64_t)4 * UM_BLOCK_BYTES) /* from here on with a trial and a witness */
+#define TINY         ((uint64_t)256 << 10)          /* so much costs a launch next to nothing */
+#define TINY_THREADS 16384u /* of so few threads: an atomic over the link takes 1 us (H200) */
 
 typedef enum state {
     WATCHED = 0,
@@ -43,6 +44,7 @@ typedef struct region {
     uint64_t addr, bytes, role;
     uint32_t takes;                   /* launches that took it */
     uint32_t used_phase;              /* of the last of them */
+    uint64_t threads;                 /* of the largest launch */
     uint32_t phases;                  /* in a row in which it was taken */
     uint32_t phase_takes, last_takes; /* launches in the latest of them and in the one before */
     int32_t device;
@@ -235,14 +237,15 @@ static bool short_enough(const calm_t *self, const region_t *region, const phase
 
     if (base_ns < region->least_ns)
         base_ns = region->least_ns;
+    if (region->kept_to - region->from <= TINY)
+        base_ns *= 2; /* it is other things that waits differ by */
     return phase->waited_ns <= base_ns + phase->saved_ns + phase->advice_ns + SLACK_NS;
 }
 
 /* A phase is over in which the range was kept. */
 static void judge(calm_t *self, region_t *region, const phase_t *phase)
 {
-    /* A tiny one costs next to nothing, and no wait would show it. */
-    if (region->kept_to - region->from <= TINY || short_enough(self, region, phase)) {
+    if (short_enough(self, region, phase)) {
         if (++region->passed == SURE && region->state == KEPT)
             conclude(self, region, WINS);
     } else if (region->least_ns || region->state == KEPT) {
@@ -282,6 +285,7 @@ static bool gone_quiet(const calm_t *self, const region_t *region)
 static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch)
 {
     bool kept = region->state == TRIED || region->state == KEPT;
+    uint64_t threads;
 
     if (region->takes && region->device != launch->device) {
         region->foreign = true;
@@ -297,6 +301,9 @@ static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch
         region->phase_takes = 0;
     }
     region->phase_takes++;
+    threads = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] * launch->block[0] *
+              launch->block[1] * launch->block[2];
+    region->threads = threads > region->threads ? threads : region->threads;
     if (!region->takes++)
         self->now.moved_bytes += region->bytes; /* nobody tells at the first time */
     region->used_phase = self->phase;
@@ -497,7 +504,7 @@ static bool is_on_host(const um_view_t *view, const region_t *region, uint64_t f
 static bool is_tiny_and_back(const calm_t *self, const um_view_t *view, const region_t *region)
 {
     return region->bytes <= TINY && region->phases >= 2 + region->wanted &&
-           !too_often(self, region->bytes, region->last_takes) &&
+           region->threads <= TINY_THREADS && !too_often(self, region->bytes, region->last_takes) &&
            is_on_host(view, region, region->addr, region->addr + region->bytes);
 }
 

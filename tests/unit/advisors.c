@@ -633,6 +633,28 @@ Test(calm, keeps_a_tiny_region_that_is_with_the_cpu_again_and_again)
     program_stop();
 }
 
+Test(calm, leaves_a_tiny_region_alone_that_very_many_threads_may_hit)
+{
+    um_arg_t arg = {.region = 1};
+
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 4096);
+    for (int i = 0; i < 12; i++) {
+        um_event_t event = event_launch(tick(), ++program.correlation, &arg, 1);
+
+        event.u.launch.kernel = 7;
+        for (int d = 0; d < 3; d++)
+            event.u.launch.grid[d] = event.u.launch.block[d] = 1;
+        event.u.launch.grid[0] = event.u.launch.block[0] = 1024;
+        feed(event);
+        fake_set(&program.tables, 0, 4096, false);
+        wait_all();
+        touch(0, 4096);
+    }
+    cr_assert_eq(kept_by_calm(0), 0);
+    program_stop();
+}
+
 static um_ev_learned_t learned_by_calm;
 
 static void keep_learned(void *ctx, const um_event_t *event)
