@@ -559,10 +559,10 @@ static void look(const um_view_t *view, const region_t *region, uint64_t from)
     uint64_t end = region->addr + region->bytes;
     um_extent_t extent;
 
-    for (uint64_t at = from; at < end; at += UM_VIEW_STRETCH_BYTES)
-        um_view_extents(view, region->id, at,
-                        end - at < UM_VIEW_STRETCH_BYTES ? end - at : UM_VIEW_STRETCH_BYTES,
-                        &extent, 1);
+    for (uint64_t at = from, stop; at < end; at = stop) {
+        stop = end - at < UM_VIEW_STRETCH_BYTES ? end : at + UM_VIEW_STRETCH_BYTES;
+        um_view_extents(view, region->id, at, stop - at, &extent, 1);
+    }
 }
 
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)

@@ -449,7 +449,9 @@ static uint64_t piece_end(const um_gate_t *gate, const um_hint_t *piece, uint64_
 {
     uint64_t stop = (piece->addr + gate->config.piece_bytes) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
-    return stop < end && !piece->blind && piece->kind == UM_HINT_PREFETCH ? stop : end;
+    return stop > piece->addr && stop < end && !piece->blind && piece->kind == UM_HINT_PREFETCH
+               ? stop
+               : end;
 }
 
 uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_cause_t *cause)
