@@ -67,7 +67,7 @@ size_t um_event_pack(const um_event_t *event, void *buffer, size_t bytes)
     size_t string_bytes[UM_PACK_STRINGS] = {0};
     size_t need = sizeof *event + array_bytes;
     um_event_t *copy = buffer;
-    char *at = (char *)buffer + sizeof *event;
+    char *at;
 
     for (int i = 0; i < UM_PACK_STRINGS && shape->string[i] != 0; i++) {
         const char *text = um_pointer_at(event, shape->string[i]);
@@ -78,6 +78,7 @@ size_t um_event_pack(const um_event_t *event, void *buffer, size_t bytes)
     need = (need + 7) & ~(size_t)7;
     if (buffer == NULL || bytes < need)
         return need;
+    at = (char *)buffer + sizeof *event;
 
     *copy = *event;
     if (shape->array != 0) {

@@ -141,8 +141,9 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
     region_t *region;
     size_t at;
 
-    if (alloc->family != UM_FAMILY_MANAGED || !alloc->bytes ||
-        alloc->addr + alloc->bytes < alloc->addr)
+    /* Above INT64_MAX no program has memory, and what adds to an address would go round. */
+    if (alloc->family != UM_FAMILY_MANAGED || !alloc->bytes || alloc->addr > INT64_MAX ||
+        alloc->bytes > INT64_MAX - alloc->addr)
         return;
     remove_region(residency, alloc->region);
     n_blocks = (alloc->addr + alloc->bytes - 1) / UM_BLOCK_BYTES - alloc->addr / UM_BLOCK_BYTES + 1;

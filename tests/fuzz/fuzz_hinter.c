@@ -93,9 +93,12 @@ static um_status_t present(void *ctx, uint64_t addr, uint64_t bytes, um_extent_t
     *present_bytes = 0;
     if (random_of(bytes) % 8 == 0)
         return UM_ERR_IO;
-    for (; first - addr < bytes && *n < max && *n < 8; first += 2 * pages * UM_PAGE_BYTES) {
-        out[(*n)++] = (um_extent_t){.addr = first, .bytes = pages * UM_PAGE_BYTES};
-        *present_bytes += pages * UM_PAGE_BYTES;
+    for (uint64_t to; first < addr + bytes && *n < max && *n < 8; first = to + UM_PAGE_BYTES) {
+        to = first + pages * UM_PAGE_BYTES < addr + bytes ? first + pages * UM_PAGE_BYTES
+                                                          : addr + bytes;
+        out[(*n)++] = (um_extent_t){.addr = first < addr ? addr : first,
+                                    .bytes = to - (first < addr ? addr : first)};
+        *present_bytes += out[*n - 1].bytes;
     }
     return UM_OK;
 }
