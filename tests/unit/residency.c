@@ -50,6 +50,23 @@ Test(residency, a_fresh_region_is_untouched_until_a_launch_takes_it)
     um_residency_free(model);
 }
 
+/* Sums of addresses would go round there. */
+Test(residency, a_region_at_the_end_of_all_addresses_is_left_alone)
+{
+    const uint64_t at[] = {UINT64_MAX - 64 * MIB, (uint64_t)INT64_MAX - MIB, (uint64_t)1 << 63};
+    um_residency_t *model = new_model(8 * MIB);
+    uint64_t addr, bytes;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        um_event_t alloc = event_alloc(2, 10 + i, at[i], 8 * MIB);
+
+        um_residency_observe(model, &alloc);
+        cr_assert_not(um_residency_region(model, 10 + i, &addr, &bytes));
+    }
+    cr_assert(um_residency_region(model, FAKE_REGION, &addr, &bytes));
+    um_residency_free(model);
+}
+
 Test(residency, the_cpu_may_touch_a_fresh_region_without_any_wait)
 {
     um_residency_t *model = new_model(8 * MIB);
