@@ -44,3 +44,7 @@ tests_unit_report_random_LDADD = $(report_ldadd)
 check_PROGRAMS += tests/unit/report_kinds
 tests_unit_report_kinds_SOURCES = tests/unit/report_kinds.c $(report_stream)
 tests_unit_report_kinds_LDADD = $(report_ldadd)
+
+check_PROGRAMS += tests/unit/sim_predict
+tests_unit_sim_predict_SOURCES = tests/unit/sim_predict.c
+tests_unit_sim_predict_LDADD = $(report_ldadd)

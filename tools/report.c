@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report/csv.h"
@@ -15,11 +16,13 @@
 #include "report/perfetto.h"
 #include "report/report.h"
 #include "report/sarif.h"
+#include "sim/predict.h"
 #include "trace/import.h"
 
 #define WIDTH_ELSEWHERE 100 /* into a file or a pipe: the same everywhere */
 #define PAGE_TOP        1000
 #define WHAT_IF_SECONDS 10
+#define REPLAY_BYTES    (32 << 20) /* of the file */
 
 static const char help[] =
     "usage: umrt report [OPTIONS] FILE...\n"
@@ -37,9 +40,9 @@ static const char help[] =
     "time\n"
     "                     line to look into (without --top at most 1000 findings and rows a "
     "table)\n"
-    "      --what-if S    the page's replay may take S seconds, 0 to 3600; 0 leaves it out "
-    "(default\n"
-    "                     10)\n"
+    "      --what-if S    the page's replay may take S seconds, 0 to 3600 (default 10); with 0 "
+    "nothing is\n"
+    "                     replayed, the findings' advice neither\n"
     "  -n, --top N        at most N findings and rows a table (default 20)\n"
     "  -w, --width N      columns of text, 60 to 400 (default: the terminal's, else 100)\n"
     "      --limit NAME=VALUE  a threshold of findings (umrt explain --limits); may be repeated\n"
@@ -197,9 +200,10 @@ static bool parse_color(const char *when, bool *out)
     return true;
 }
 
-static int write_page(um_report_t *report, const um_request_t *request, um_what_if_t *what_if)
+static int write_page(um_report_t *report, const um_request_t *request,
+                      const um_report_options_t *as, um_what_if_t *what_if)
 {
-    um_report_options_t options = request->options;
+    um_report_options_t options = *as;
     char *replay = um_what_if_end(what_if);
     um_output_t output;
     int exit_status = um_output_open(&output, request->html, "<!DOCTYPE html>", "a page");
@@ -217,10 +221,58 @@ static int write_page(um_report_t *report, const um_request_t *request, um_what_
     return exit_status;
 }
 
+/* What the trace is replayed with; zeroed = it is not. */
+typedef struct um_predicting {
+    um_workload_t *workload;
+    um_machine_t machine;
+    um_predict_t with;
+    char why_not[160];
+} um_predicting_t;
+
+static um_status_t predict(void *ctx, const um_report_t *report, um_findings_t *findings)
+{
+    um_predicting_t *p = ctx;
+
+    if (p->workload)
+        return um_predict_findings(&p->with, report, findings);
+    snprintf(findings->why_not, sizeof(findings->why_not), "%s", p->why_not);
+    return UM_OK;
+}
+
+/* A second reading of the trace: of one file only, and of one that is not long. */
+static void prepare(char **paths, int n, um_predicting_t *p)
+{
+    um_status_t status;
+    struct stat file;
+
+    if (n > 1) {
+        snprintf(p->why_not, sizeof(p->why_not), "several traces");
+        return;
+    }
+    if (stat(paths[0], &file) || file.st_size > REPLAY_BYTES) {
+        snprintf(p->why_not, sizeof(p->why_not), "the trace is too long for it");
+        return;
+    }
+    status = um_workload_load(paths[0], &p->workload, NULL, p->why_not, sizeof(p->why_not));
+    if (!status)
+        status = *p->workload->source_gpu ? um_machine_for_gpu(p->workload->source_gpu, &p->machine)
+                                          : UM_ERR_NOT_FOUND;
+    if (status == UM_ERR_NOT_FOUND)
+        snprintf(p->why_not, sizeof(p->why_not), "there is no description of the GPU%s%s",
+                 *p->workload->source_gpu ? ", " : "", p->workload->source_gpu);
+    if (status) {
+        um_workload_free(p->workload);
+        p->workload = NULL;
+    }
+    p->with = (um_predict_t){.workload = p->workload, .machine = &p->machine};
+}
+
 static int write_report(char **paths, int n, const um_request_t *request)
 {
     um_report_t *report = NULL;
     um_what_if_t what_if = {0};
+    um_predicting_t *predicting = NULL;
+    um_report_options_t options = request->options;
     um_output_t output;
     bool damaged = false;
     um_status_t status = um_report_new(&report);
@@ -231,18 +283,28 @@ static int write_report(char **paths, int n, const um_request_t *request)
     if (request->html)
         um_what_if_start(paths, n, request->what_if, &what_if);
     exit_status = read_files(paths, n, begin_report, to_report, report, &damaged);
+    if (exit_status == UM_EXIT_OK && request->what_if) {
+        predicting = calloc(1, sizeof(*predicting));
+        if (predicting)
+            prepare(paths, n, predicting);
+        options.predict = predicting ? predict : NULL;
+        options.predict_ctx = predicting;
+    }
     if (exit_status == UM_EXIT_OK && request->html)
-        exit_status = write_page(report, request, &what_if);
+        exit_status = write_page(report, request, &options, &what_if);
     else
         um_what_if_drop(&what_if);
     if (exit_status == UM_EXIT_OK)
         exit_status =
             um_output_open(&output, request->output, request->kind->start, request->kind->what);
     if (exit_status == UM_EXIT_OK) {
-        status = um_report_write(report, &request->options, output.file);
+        status = um_report_write(report, &options, output.file);
         exit_status = finish(&output, written(request, status, damaged), damaged && !status);
     }
     um_report_free(report);
+    if (predicting)
+        um_workload_free(predicting->workload);
+    free(predicting);
     return exit_status;
 }
 

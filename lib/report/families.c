@@ -291,12 +291,13 @@ static void pageable_row(um_emitter_t *e, const um_report_t *r)
         return;
     um_emitter_row(e,
                    (um_value_t[]){um_text("(pageable host memory)"), um_none(), um_text("pageable"),
-                                  um_none(), um_none(), um_bytes(bytes[0]), um_bytes(bytes[1]),
-                                  um_none(), um_none(), um_none(), um_none(), um_none(), um_none(),
                                   um_text(um_best_title(UM_BEST_REGISTERED)),
                                   um_text(um_best_name(UM_BEST_REGISTERED)), um_bool(true),
                                   um_percent(80), um_text("copied from or to"),
-                                  um_text("pinned, they need no second copy and can overlap")});
+                                  um_text("pinned, they need no second copy and can overlap"),
+                                  um_none(), um_none(), um_bytes(bytes[0]), um_bytes(bytes[1]),
+                                  um_none(), um_none(), um_none(), um_none(), um_none(),
+                                  um_none()});
 }
 
 void um_section_families(um_emitter_t *e, const um_report_t *r)
@@ -305,8 +306,14 @@ void um_section_families(um_emitter_t *e, const um_report_t *r)
         {"name", "buffer", true, false, NULL},
         {"region", NULL, false, false, NULL},
         {"family", "now", true, false, "managed"},
-        {"bytes", "size", false, false, NULL},
-        {"regions", "n", false, false, "1"},
+        {NULL, "best", true, false, NULL},
+        {"best", NULL, true, false, NULL},
+        {"change", NULL, false, false, NULL},
+        {"confidence", NULL, false, false, NULL},
+        {"why", "because", true, true, NULL},
+        {"measured", NULL, true, false, NULL},
+        {"bytes", "size", false, true, NULL},
+        {"regions", "n", false, true, "1"},
         {"to_device_bytes", "to GPU", false, true, NULL},
         {"to_host_bytes", "to CPU", false, true, NULL},
         {"trips", "trips", false, true, NULL},
@@ -315,17 +322,11 @@ void um_section_families(um_emitter_t *e, const um_report_t *r)
         {"launches", NULL, false, false, NULL},
         {"mean_lifetime_ns", NULL, false, false, NULL},
         {"reallocations", NULL, false, false, NULL},
-        {NULL, "best", true, false, NULL},
-        {"best", NULL, true, false, NULL},
-        {"change", NULL, false, false, NULL},
-        {"confidence", NULL, false, false, NULL},
-        {"why", "because", true, false, NULL},
-        {"measured", NULL, true, false, NULL},
     };
     uint32_t top = um_emitter_options(e)->top;
     uint64_t rows = 0;
 
-    um_emitter_heading(e, "Families (the kind of memory that would serve each buffer best)");
+    um_emitter_heading(e, "Families (what memory would serve each buffer best)");
     um_emitter_table(e, "families", columns, sizeof(columns) / sizeof(columns[0]));
     for (uint32_t g = 0; g < r->regions.n_groups; g++) {
         const um_group_t *group = &r->regions.groups[g];
@@ -344,16 +345,16 @@ void um_section_families(um_emitter_t *e, const um_report_t *r)
                      group->regions > 1 ? ".." : "");
         um_emitter_row(
             e, (um_value_t[]){um_text(name), um_count(group->first_region),
-                              um_text(um_family_name(group->family)), um_bytes(group->bytes),
-                              um_count(group->regions), um_bytes(group->uses.in_bytes),
-                              um_bytes(group->uses.out_bytes), um_ratio(v.trips),
-                              v.uses ? um_ratio(v.uses) : um_none(),
+                              um_text(um_family_name(group->family)),
+                              um_text(um_best_title(v.best)), um_text(um_best_name(v.best)),
+                              um_bool(v.change), um_percent(v.confidence), um_text(v.why),
+                              um_text(v.measured), um_bytes(group->bytes), um_count(group->regions),
+                              um_bytes(group->uses.in_bytes), um_bytes(group->uses.out_bytes),
+                              um_ratio(v.trips), v.uses ? um_ratio(v.uses) : um_none(),
                               v.density != UINT64_MAX ? um_percent(v.density) : um_none(),
                               um_count(group->uses.launches),
                               group->freed ? um_ns(group->lifetime_ns / group->freed) : um_none(),
-                              um_count(group->reused), um_text(um_best_title(v.best)),
-                              um_text(um_best_name(v.best)), um_bool(v.change),
-                              um_percent(v.confidence), um_text(v.why), um_text(v.measured)});
+                              um_count(group->reused)});
     }
     pageable_row(e, r);
     um_emitter_table_end(e, rows > top ? rows - top : 0);

@@ -326,7 +326,8 @@ void um_section_copies(um_emitter_t *e, const um_report_t *r)
 
 /* ---- findings --------------------------------------------------------------------------------- */
 
-static void finding_json(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
+static void finding_json(um_emitter_t *e, const um_findings_t *all, const um_finding_t *f,
+                         uint64_t rank)
 {
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "rank", NULL, um_count(rank));
@@ -345,6 +346,15 @@ static void finding_json(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
     um_emitter_end(e);
     um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
     um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));
+    um_emitter_pair(e, "predicted_ns", NULL,
+                    f->replayed ? um_ns(um_finding_worth_ns(f)) : um_none());
+    um_emitter_pair(e, "predicted_basis", NULL, um_text(f->predicted));
+    um_emitter_pair(e, "predicted_error_ns", NULL,
+                    f->replayed && all->error_percent ? um_ns(all->error_ns) : um_none());
+    um_emitter_pair(e, "predicted_together_ns", NULL,
+                    f->together && f->together_ns > 0 ? um_ns((uint64_t)f->together_ns)
+                                                      : um_none());
+    um_emitter_pair(e, "worth_it", NULL, um_bool(rank <= all->worth));
     um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
     um_emitter_object(e, "evidence");
     for (uint32_t i = 0; i < f->n_evidence; i++)
@@ -364,15 +374,19 @@ static void finding_json(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
     um_emitter_end(e);
 }
 
-static void finding_text(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
+static void finding_text(um_emitter_t *e, const um_findings_t *all, const um_finding_t *f,
+                         uint64_t rank)
 {
     uint32_t width = um_emitter_options(e)->width;
     bool bold = um_emitter_options(e)->color;
-    char win[80], left[300], basis[600], places[900] = "";
+    char win[100], left[300], basis[700], places[900] = "";
     size_t used;
 
-    if (f->win_ns)
-        snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(f->win_ns)));
+    if (f->replayed && all->error_percent)
+        snprintf(win, sizeof(win), "%s +- %s to win", um_h(um_ns(um_finding_worth_ns(f))),
+                 um_h(um_ns(all->error_ns)));
+    else if (um_finding_worth_ns(f))
+        snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(um_finding_worth_ns(f))));
     else
         snprintf(win, sizeof(win), "no time of its own");
     snprintf(left, sizeof(left), "%llu. %s", (unsigned long long)rank, f->title);
@@ -401,8 +415,34 @@ static void finding_text(um_emitter_t *e, const um_finding_t *f, uint64_t rank)
     um_emitter_wrap(e, "code", f->code12);
     if (*f->code13)
         um_emitter_wrap(e, "  CUDA 13", f->code13);
-    snprintf(basis, sizeof(basis), "%s; confidence %u %%", f->basis, f->confidence);
+    if (*f->predicted)
+        um_emitter_wrap(e, "predicted", f->predicted);
+    if (f->together > 1) {
+        char with[120];
+
+        snprintf(with, sizeof(with), "%s less with the %u replayed above it",
+                 um_h(um_ns(f->together_ns > 0 ? (uint64_t)f->together_ns : 0)), f->together - 1);
+        um_emitter_wrap(e, "together", with);
+    }
+    snprintf(basis, sizeof(basis), "%s%s%s; confidence %u %%",
+             f->replayed ? um_h(um_ns(f->win_ns)) : "", f->replayed ? ": " : "", f->basis,
+             f->confidence);
     um_emitter_wrap(e, "estimate", basis);
+}
+
+/* A line each: less than the model can tell, or than matters. */
+static void not_worth_it(um_emitter_t *e, const um_findings_t *findings, uint32_t top)
+{
+    um_emitter_line(e, "\nNot worth it (below the error bar, or 1 %% of the time)");
+    for (size_t i = findings->worth; i < findings->n && i < top; i++) {
+        const um_finding_t *f = &findings->list[i];
+        char line[700];
+
+        snprintf(line, sizeof(line), "%s: %s%s", f->kind->name, f->title,
+                 f->replayed && f->alone_ns < 0 ? ", whose advice makes it slower" : "");
+        um_say_in(line, " (%s)", f->where);
+        um_emitter_wrap(e, um_h(um_ns(um_finding_worth_ns(f))), line);
+    }
 }
 
 void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
@@ -410,15 +450,21 @@ void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_finding
     uint32_t top = um_emitter_options(e)->top;
 
     um_emitter_pair(e, "findings_found", NULL, um_count(findings->found));
-    um_emitter_heading(e, "Findings, by time to win (estimates, which may overlap)");
+    um_emitter_heading(e, "Findings, by time to win (which may overlap)");
     um_emitter_array(e, "findings");
     for (size_t i = 0; i < findings->n && i < top; i++) {
+        if (um_emitter_is_text(e) && i >= findings->worth)
+            continue;
         if (um_emitter_is_text(e))
-            finding_text(e, &findings->list[i], i + 1);
+            finding_text(e, findings, &findings->list[i], i + 1);
         else
-            finding_json(e, &findings->list[i], i + 1);
+            finding_json(e, findings, &findings->list[i], i + 1);
     }
     um_emitter_end(e);
+    if (findings->worth < findings->n && um_emitter_is_text(e))
+        not_worth_it(e, findings, top);
+    if (*findings->why_not && findings->n)
+        um_emitter_line(e, "\n  not replayed: %s", findings->why_not);
     if (!findings->found)
         um_emitter_line(e, um_report_complete(r)
                                ? "  none: nothing that umrt looks for is in this trace"
@@ -472,6 +518,11 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
     if (options->limits)
         r->limits = *options->limits;
     status = um_findings_detect(r, &findings);
+    if (!status && options->predict) {
+        status = options->predict(options->predict_ctx, r, &findings);
+        um_findings_rank(&findings);
+        um_findings_fold(r, &findings);
+    }
     if (!status)
         status = um_emitter_open(options, out, &e);
     if (!status && options->format == UM_REPORT_SARIF) {

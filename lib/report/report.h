@@ -16,15 +16,22 @@ typedef enum um_report_format {
     UM_REPORT_SARIF = 2 /* findings alone, SARIF 2.1.0: sarif.h */
 } um_report_format_t;
 
+struct um_findings;
+/* Says what findings are worth; sim/predict.h has one. */
+typedef um_status_t (*um_predict_fn)(void *ctx, const um_report_t *report,
+                                     struct um_findings *findings);
+
 typedef struct um_report_options {
     um_report_format_t format;
     uint32_t top;   /* rows a table, 1..1000000 */
     uint32_t width; /* columns of the terminal, 60..400 */
     bool color;
-    const char *debug_dirs; /* um_places_debug_dirs; NULL = the usual one */
-    bool utf8;              /* block characters in the heat map; else ASCII */
+    const char *debug_dirs;         /* um_places_debug_dirs; NULL = the usual one */
+    bool utf8;                      /* block characters in the heat map; else ASCII */
     const struct um_limits *limits; /* findings/limits.h; NULL = the defaults */
-    bool without_map;       /* JSON for a page, which has a finer one */
+    um_predict_fn predict;          /* NULL = estimates alone */
+    void *predict_ctx;
+    bool without_map; /* JSON for a page, which has a finer one */
 } um_report_options_t;
 
 um_status_t um_report_new(um_report_t **out);

@@ -165,20 +165,24 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
                          size_t at, uint64_t span_ns)
 {
     const um_finding_t *f = &findings->list[at];
-    uint64_t most_ns = findings->list[0].win_ns;
+    uint64_t worth_ns = um_finding_worth_ns(f);
+    uint64_t most_ns = um_finding_worth_ns(&findings->list[0]);
 
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "ruleId", NULL, um_text(f->kind->name));
     um_emitter_pair(e, "ruleIndex", NULL, um_count((uint64_t)(f->kind - um_finding_table)));
     /* What could win less than a hundredth of the run is worth a note. */
     um_emitter_pair(e, "level", NULL,
-                    um_text(f->win_ns >= span_ns / 100 && f->win_ns ? "warning" : "note"));
+                    um_text(worth_ns >= span_ns / 100 && worth_ns && at < findings->worth
+                                ? "warning"
+                                : "note"));
     write_message(e, f);
     write_locations(e, r, f);
     write_fingerprint(e, findings, at);
     um_emitter_pair(e, "rank", NULL,
-                    um_percent(most_ns ? (uint64_t)(100.0 * (double)f->win_ns / (double)most_ns)
-                                       : 0));
+                    um_percent(worth_ns >= most_ns
+                                   ? (most_ns ? 100 : 0)
+                                   : (uint64_t)(100.0 * (double)worth_ns / (double)most_ns)));
     um_emitter_object(e, "properties");
     um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
     um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));

@@ -37,6 +37,8 @@ dist_machines_DATA = \
 libumtool_la_CPPFLAGS += -DUM_MACHINES_DIR=\"$(machinesdir)\" \
 	-DUM_MACHINES_SOURCE_DIR=\"$(abs_top_srcdir)/lib/sim/machines\"
 EXTRA_DIST += %D%/SCHEMA.md
+# findings: their advice applied and replayed
+libumtool_la_SOURCES += %D%/change.h %D%/change.c %D%/predict.h %D%/predict.c
 # replay: many simulations, and what they came to
 libumtool_la_SOURCES += %D%/crew.c %D%/crew.h %D%/open.c %D%/open.h %D%/ranks.c %D%/ranks.h \
 	%D%/streams.c %D%/streams.h %D%/sweep.c %D%/sweep.h

@@ -7,9 +7,9 @@ h200=$UM_SRCDIR/tests/data/h200
 cp "$h200/stencil.umt" old.umt
 cp "$h200/table.umt" new.umt
 "$bin/sample" killed.umt unfinished 2>/dev/null || true
-"$umrt" report --json --top 1000000 old.umt >old.json
-"$umrt" report --json --top 1000000 new.umt >new.json
-"$umrt" report --json --top 1 old.umt >short.json
+"$umrt" report --what-if 0 --json --top 1000000 old.umt >old.json
+"$umrt" report --what-if 0 --json --top 1000000 new.umt >new.json
+"$umrt" report --what-if 0 --json --top 1 old.umt >short.json
 
 # Runs of one program: reports whose times and faults scatter, seeded. runs NAME FACTOR SEED N
 runs() {

@@ -79,7 +79,7 @@ h200=$UM_SRCDIR/tests/data/h200
 finds() {
     local trace=$1
     shift
-    reported --json "$h200/$trace.umt" && json '" ".join(f["kind"] for f in r["findings"]) == "'"$*"'"' &&
+    reported --what-if 0 --json "$h200/$trace.umt" && json '" ".join(f["kind"] for f in r["findings"]) == "'"$*"'"' &&
         json 'all(f["win_ns"] > 0 for f in r["findings"])'
 }
 ok "alternate: ping-pong" finds alternate ping-pong
@@ -87,6 +87,12 @@ ok "churn: churn before what it causes, and the result that goes to and fro" \
     finds churn allocation-churn never-on-cpu first-touch ping-pong
 ok "first-touch: a storm, and the CPU's look at the result" finds first-touch first-touch host-read-tail
 ok "gather: sparse, and two small buffers in one page" finds gather sparse-faulting ping-pong false-sharing
+replayed() {
+    reported --json "$h200/gather.umt" && json 'r["findings"][0]["kind"] == "sparse-faulting"' &&
+        json '0 < r["findings"][0]["predicted_error_ns"] < r["findings"][0]["predicted_ns"] < r["totals"]["span_ns"]' &&
+        json '[f["worth_it"] for f in r["findings"]] == [True, False, False]'
+}
+ok "gather: replayed, one of them is worth it" replayed
 ok "stencil: both arrays at first, then a page of each every step" \
     finds stencil first-touch demand-faulting ping-pong ping-pong
 ok "streams: ping-pong" finds streams ping-pong

@@ -53,14 +53,21 @@ typedef struct um_finding {
     char where[400];
     char seen[1000];
     char todo[400];
-    char code12[300]; /* CUDA 12 and before */
-    char code13[300]; /* CUDA 13; "" = the same */
-    char basis[400];  /* how win_ns was estimated */
+    char code12[300];    /* CUDA 12 and before */
+    char code13[300];    /* CUDA 13; "" = the same */
+    char basis[400];     /* how win_ns was estimated */
+    char predicted[160]; /* what a replay said, "" = there was none */
     uint64_t win_ns;
     uint32_t confidence; /* 0..100 that the description is right */
+    /* What the advice is worth in the driver model (sim/predict.h). */
+    uint32_t replayed; /* not 0: it was tried */
+    int64_t alone_ns;  /* how much shorter the program is; negative = longer */
+    uint32_t together; /* not 0: with those ranked above it, so many in all */
+    int64_t together_ns;
     um_change_t change;
-    uint32_t own;        /* the program's own hint it is about, + 1; 0 = none */
-    const char *also[3]; /* other kinds that it includes; NULL = no more */
+    uint64_t part_from, part_end; /* of each place's region that the change is for; end 0 = all */
+    uint32_t own;                 /* the program's own hint it is about, + 1; 0 = none */
+    const char *also[3];          /* other kinds that it includes; NULL = no more */
     um_evidence_t evidence[UM_EVIDENCE_MAX];
     uint32_t n_evidence;
     um_place_t places[UM_PLACES_MAX];
@@ -86,9 +93,20 @@ struct um_findings {
     um_finding_t *list;
     size_t n, size;
     uint64_t found; /* kept or not */
+    size_t worth;   /* those that are worth it come first, so many */
+    /* Of the replay, where there was one. */
+    char machine[64];
+    char why_not[160];          /* there was none, or not of all */
+    uint64_t base_ns, error_ns; /* the program as it is; what a saving may be wrong by */
+    uint32_t error_percent;     /* 0 = never compared with a machine */
 };
 
 um_status_t um_findings_detect(const um_report_t *report, um_findings_t *out);
+/* By replayed saving where there is one, else by estimate. */
+void um_findings_rank(um_findings_t *findings);
+/* Puts those that are not worth it behind the others: less than the error bar, or than all.win-percent of
+ * the trace's time. What has no time of its own stays. */
+void um_findings_fold(const um_report_t *report, um_findings_t *findings);
 void um_findings_free(um_findings_t *findings);
 
 /* ---- for detectors ---- */
@@ -138,6 +156,8 @@ typedef struct um_human {
     char text[40];
 } um_human_t;
 um_human_t um_human(um_value_t value);
+/* What there is to win: replayed, else estimated. */
+uint64_t um_finding_worth_ns(const um_finding_t *finding);
 #define um_h(value) (um_human(value).text)
 
 #define UM_DETECTOR(name)                                                                          \

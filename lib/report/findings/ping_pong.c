@@ -34,6 +34,10 @@ static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *grou
     } else if (set->end_offset - set->first_offset <= r->limits.ping_pong_small_bytes ||
                few_uses(group)) {
         f->change = UM_CHANGE_MAP;
+        if (group->first_region && group->bytes > set->end_offset - set->first_offset) {
+            f->part_from = set->first_offset;
+            f->part_end = set->end_offset;
+        }
         um_say_in(f->todo,
                   "%s that both sides use every round: keep it with the CPU and let the "
                   "GPU reach it over the link",

@@ -42,12 +42,17 @@ const um_finding_kind_t um_finding_table[] = {
     {NULL, NULL, NULL},
 };
 
+uint64_t um_finding_worth_ns(const um_finding_t *f)
+{
+    return !f->replayed ? f->win_ns : f->alone_ns > 0 ? (uint64_t)f->alone_ns : 0;
+}
+
 static int by_win(const void *a, const void *b)
 {
     const um_finding_t *x = a, *y = b;
 
-    if (x->win_ns != y->win_ns)
-        return x->win_ns < y->win_ns ? 1 : -1;
+    if (um_finding_worth_ns(x) != um_finding_worth_ns(y))
+        return um_finding_worth_ns(x) < um_finding_worth_ns(y) ? 1 : -1;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
     return strcmp(x->where, y->where);
@@ -62,9 +67,50 @@ um_status_t um_findings_detect(const um_report_t *report, um_findings_t *out)
         if (status)
             return status;
     }
-    if (out->n)
-        qsort(out->list, out->n, sizeof(*out->list), by_win);
+    um_findings_rank(out);
+    um_findings_fold(report, out);
     return UM_OK;
+}
+
+void um_findings_rank(um_findings_t *findings)
+{
+    if (findings->n)
+        qsort(findings->list, findings->n, sizeof(*findings->list), by_win);
+}
+
+static bool is_worth_it(const um_report_t *report, const um_findings_t *findings,
+                        const um_finding_t *f)
+{
+    uint64_t span = findings->base_ns && f->replayed ? findings->base_ns : 0;
+
+    if (!f->win_ns && !f->replayed)
+        return true; /* about the trace, or the machine */
+    for (size_t i = 0; !span && i < report->n_traces; i++) {
+        const um_trace_stat_t *t = &report->traces[i];
+
+        span += t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0;
+    }
+    return um_finding_worth_ns(f) >= span / 100 * report->limits.win_percent &&
+           um_finding_worth_ns(f) && (!f->replayed || um_finding_worth_ns(f) >= findings->error_ns);
+}
+
+void um_findings_fold(const um_report_t *report, um_findings_t *findings)
+{
+    um_finding_t *sorted = findings->n ? malloc(findings->n * sizeof(*sorted)) : NULL;
+    size_t n = 0;
+
+    findings->worth = findings->n;
+    if (!sorted)
+        return; /* no memory: nothing is folded */
+    for (int worth = 1; worth >= 0; worth--) {
+        for (size_t i = 0; i < findings->n; i++) {
+            if (is_worth_it(report, findings, &findings->list[i]) == (worth == 1))
+                sorted[n++] = findings->list[i];
+        }
+        findings->worth = worth ? n : findings->worth;
+    }
+    memcpy(findings->list, sorted, n * sizeof(*sorted));
+    free(sorted);
 }
 
 void um_findings_free(um_findings_t *findings)

@@ -1,0 +1,360 @@
+#include "change.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workload_build.h"
+
+/* What the changes mean for one region. */
+typedef struct region {
+    const um_ev_region_alloc_t *alloc;
+    const char *label;
+    uint32_t changes; /* 1 << um_change_t */
+    int32_t device;   /* that touches it first */
+    uint64_t devices;
+    uint64_t last_launch, last_host; /* steps + 1 */
+    uint64_t stream;
+    uint64_t part_from, part_end;
+    bool on_gpu; /* prefetched and not taken by the CPU since */
+} region_t;
+
+typedef struct changing {
+    const um_workload_t *workload;
+    const um_workload_change_t *changes;
+    size_t n_changes;
+    uint64_t gpu_bytes;
+    region_t *regions; /* by id */
+    uint32_t n_regions;
+    uint32_t *after; /* by step: 1 << bits, what is put in behind it; regions by its touches */
+    um_workload_builder_t *builder;
+} changing_t;
+
+enum { FETCH = 1, BACK = 2 };
+
+#define HAS(region, what) ((region)->changes >> (what)&1u)
+
+static region_t *region_of(const changing_t *c, uint32_t id)
+{
+    return id && id < c->n_regions && c->regions[id].alloc ? &c->regions[id] : NULL;
+}
+
+/* ---- which regions ---------------------------------------------------------------------------- */
+
+static bool is_meant(const region_t *region, const um_changed_region_t *wanted)
+{
+    if (wanted->label || region->label)
+        return wanted->label && region->label && !strcmp(wanted->label, region->label);
+    if (wanted->call_site || region->alloc->call_site)
+        return wanted->call_site == region->alloc->call_site &&
+               wanted->bytes == region->alloc->bytes;
+    return wanted->first_region == region->alloc->region;
+}
+
+static void add_change(region_t *region, um_change_t change, const um_changed_region_t *meant)
+{
+    uint64_t end = meant->part_end;
+
+    region->changes |= 1u << change;
+    if (change != UM_CHANGE_MAP)
+        return;
+    region->part_from = end ? meant->part_from : 0;
+    region->part_end = end && end < region->alloc->bytes ? end : region->alloc->bytes;
+}
+
+static bool is_mapped(const region_t *region)
+{
+    return HAS(region, UM_CHANGE_MAP) && !region->part_from &&
+           region->part_end == region->alloc->bytes;
+}
+
+static um_status_t know_regions(changing_t *c)
+{
+    uint32_t most = 0;
+
+    for (uint64_t s = 0; s < c->workload->n_steps; s++) {
+        const um_event_t *event = c->workload->steps[s].event;
+
+        if (event && event->type == UM_EV_REGION_ALLOC && event->u.region_alloc.region > most)
+            most = event->u.region_alloc.region;
+    }
+    c->n_regions = most + 1;
+    c->regions = calloc(c->n_regions, sizeof(*c->regions));
+    if (!c->regions)
+        return UM_ERR_NO_MEMORY;
+    for (uint64_t s = 0; s < c->workload->n_steps; s++) {
+        const um_event_t *event = c->workload->steps[s].event;
+
+        if (event && event->type == UM_EV_REGION_ALLOC)
+            c->regions[event->u.region_alloc.region].alloc = &event->u.region_alloc;
+        else if (event && event->type == UM_EV_REGION_LABEL &&
+                 event->u.region_label.region < c->n_regions && *event->u.region_label.label)
+            c->regions[event->u.region_label.region].label = event->u.region_label.label;
+    }
+    for (uint32_t i = 1; i < c->n_regions; i++) {
+        region_t *region = &c->regions[i];
+
+        region->device = UM_DEVICE_NONE;
+        for (size_t k = 0; region->alloc && k < c->n_changes; k++) {
+            for (size_t w = 0; w < c->changes[k].n_regions; w++)
+                if (is_meant(region, &c->changes[k].regions[w]))
+                    add_change(region, c->changes[k].change, &c->changes[k].regions[w]);
+        }
+    }
+    return UM_OK;
+}
+
+/* ---- where hints belong ----------------------------------------------------------------------- */
+
+/* Back to the CPU behind the last launch before it reads; to the GPU behind the CPU's last touch. */
+static um_status_t find_places(changing_t *c)
+{
+    const um_workload_t *w = c->workload;
+
+    c->after = calloc(w->n_steps + 1, sizeof(*c->after));
+    if (!c->after)
+        return UM_ERR_NO_MEMORY;
+    for (uint64_t s = 0; s < w->n_steps; s++) {
+        const um_step_t *step = &w->steps[s];
+        bool gpu = step->event && step->event->type == UM_EV_LAUNCH;
+
+        for (uint32_t t = 0; t < step->n_touches; t++) {
+            const um_touch_t *touch = &w->touches[step->first_touch + t];
+            region_t *region = region_of(c, touch->region);
+
+            if (!region || !region->changes)
+                continue;
+            if (gpu) {
+                const um_ev_launch_t *launch = &step->event->u.launch;
+
+                if (region->device == UM_DEVICE_NONE)
+                    region->device = launch->device;
+                region->devices |= UINT64_C(1) << (launch->device & 63);
+                if (HAS(region, UM_CHANGE_EARLIER) && region->last_host)
+                    c->after[region->last_host - 1] |= FETCH;
+                region->last_launch = s + 1;
+                region->last_host = 0;
+            } else {
+                if (HAS(region, UM_CHANGE_PREFETCH_BACK) && region->last_launch &&
+                    touch->kind == UM_ACCESS_READ)
+                    c->after[region->last_launch - 1] |= BACK;
+                region->last_host = s + 1;
+                region->last_launch = 0;
+            }
+        }
+    }
+    return UM_OK;
+}
+
+/* ---- the new steps ---------------------------------------------------------------------------- */
+
+static um_status_t hint(changing_t *c, const um_event_t *near, um_hint_kind_t kind, int32_t device,
+                        const region_t *region, uint64_t addr, uint64_t bytes)
+{
+    um_event_t event = {.time_ns = near ? near->time_ns : 0,
+                        .type = UM_EV_HINT,
+                        .tid = near ? near->tid : 0};
+
+    event.u.hint = (um_ev_hint_t){.kind = kind,
+                                  .result = UM_HINT_APPLIED,
+                                  .addr = addr,
+                                  .bytes = bytes,
+                                  .device = device,
+                                  .region = region->alloc->region,
+                                  .stream = region->stream,
+                                  .who = "app",
+                                  .why = ""};
+    return bytes ? um_workload_builder_step(c->builder, &event, 0, 0) : UM_OK;
+}
+
+static um_status_t advise_part(changing_t *c, const um_event_t *near, const region_t *region,
+                               int32_t home, uint64_t at, uint64_t bytes)
+{
+    uint64_t addr = region->alloc->addr + at, users = region->devices;
+    um_status_t status = hint(c, near, UM_HINT_PREFERRED_LOCATION, home, region, addr, bytes);
+
+    for (int32_t device = 0; device < 64 && !status; device++) {
+        if ((users >> device & 1) && device != home)
+            status = hint(c, near, UM_HINT_ACCESSED_BY, device, region, addr, bytes);
+    }
+    return status;
+}
+
+static um_status_t advise(changing_t *c, const um_event_t *near, const region_t *region)
+{
+    uint64_t bytes = region->alloc->bytes, keep;
+
+    if (region->alloc->family != UM_FAMILY_MANAGED)
+        return UM_OK;
+    if (HAS(region, UM_CHANGE_MAP))
+        return advise_part(c, near, region, UM_DEVICE_HOST, region->part_from,
+                           region->part_end - region->part_from);
+    if (HAS(region, UM_CHANGE_OWNER) && region->device >= 0)
+        return advise_part(c, near, region, region->device, 0, bytes);
+    if (HAS(region, UM_CHANGE_KEEP_PART) && c->workload->memory_peak_bytes > c->gpu_bytes) {
+        keep = (uint64_t)((double)bytes * (double)c->gpu_bytes * 0.9 /
+                          (double)c->workload->memory_peak_bytes);
+        keep = keep / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+        return advise_part(c, near, region, UM_DEVICE_HOST, keep, bytes - keep);
+    }
+    return UM_OK;
+}
+
+/* The extent of the step's touches in the region of its t-th; false when an earlier one told it. */
+static bool extent(const um_touch_t *touches, uint32_t n, uint32_t t, uint64_t *low, uint64_t *high)
+{
+    *low = UINT64_MAX;
+    *high = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (touches[k].region != touches[t].region)
+            continue;
+        if (k < t)
+            return false;
+        *low = touches[k].addr < *low ? touches[k].addr : *low;
+        *high =
+            touches[k].addr + touches[k].bytes > *high ? touches[k].addr + touches[k].bytes : *high;
+    }
+    return true;
+}
+
+static um_status_t fetch(changing_t *c, const um_step_t *step, const um_event_t *near,
+                         int32_t device, um_change_t change)
+{
+    const um_touch_t *touches = &c->workload->touches[step->first_touch];
+    um_status_t status = UM_OK;
+
+    for (uint32_t t = 0; t < step->n_touches && !status; t++) {
+        region_t *region = region_of(c, touches[t].region);
+        uint64_t low, high;
+
+        if (!region || !HAS(region, change) || is_mapped(region) || HAS(region, UM_CHANGE_DEVICE) ||
+            region->alloc->family != UM_FAMILY_MANAGED ||
+            (change == UM_CHANGE_PREFETCH && region->on_gpu) ||
+            !extent(touches, step->n_touches, t, &low, &high))
+            continue;
+        region->on_gpu = device >= 0;
+        status = hint(c, near, UM_HINT_PREFETCH, device >= 0 ? device : UM_DEVICE_HOST, region, low,
+                      high - low);
+    }
+    return status;
+}
+
+static bool left_out(const changing_t *c, const um_event_t *event)
+{
+    const um_ev_hint_t *h = &event->u.hint;
+    region_t *region;
+
+    if (event->type != UM_EV_HINT || strcmp(h->who, "app") != 0)
+        return false;
+    region = region_of(c, h->region);
+    if (!region)
+        return false;
+    if (is_mapped(region) || HAS(region, UM_CHANGE_OWNER) || HAS(region, UM_CHANGE_DEVICE))
+        return true;
+    if (HAS(region, UM_CHANGE_NO_READ_MOSTLY) && h->kind == UM_HINT_READ_MOSTLY)
+        return true;
+    if (HAS(region, UM_CHANGE_NO_LOCATION) &&
+        (h->kind == UM_HINT_PREFERRED_LOCATION || h->kind == UM_HINT_ACCESSED_BY))
+        return true;
+    if (HAS(region, UM_CHANGE_EARLIER) && h->kind == UM_HINT_PREFETCH && h->device >= 0)
+        return true;
+    for (size_t k = 0; HAS(region, UM_CHANGE_DROP_HINT) && k < c->n_changes; k++) {
+        const um_workload_change_t *change = &c->changes[k];
+
+        if (change->change == UM_CHANGE_DROP_HINT && change->hint_kind == h->kind &&
+            change->call_site == h->call_site && change->to_host == (h->device < 0))
+            return true;
+    }
+    return false;
+}
+
+static um_status_t put(changing_t *c, const um_step_t *step)
+{
+    um_event_t event;
+    um_status_t status;
+
+    if (step->event) {
+        event = *step->event;
+        if (event.type == UM_EV_REGION_ALLOC) {
+            const region_t *region = region_of(c, event.u.region_alloc.region);
+
+            if (HAS(region, UM_CHANGE_DEVICE))
+                event.u.region_alloc.family = UM_FAMILY_DEVICE;
+        }
+    }
+    status = um_workload_builder_step(c->builder, step->event ? &event : NULL, step->cpu_ns,
+                                      step->compute_ns);
+    for (uint32_t t = 0; t < step->n_touches && !status; t++) {
+        const um_touch_t *touch = &c->workload->touches[step->first_touch + t];
+        const region_t *region = region_of(c, touch->region);
+
+        if (!region || !HAS(region, UM_CHANGE_DEVICE))
+            status = um_workload_builder_touch(c->builder, touch);
+    }
+    return status;
+}
+
+static um_status_t rebuild(changing_t *c)
+{
+    const um_workload_t *w = c->workload;
+    const um_event_t *near = NULL;
+    um_status_t status = UM_OK;
+
+    for (uint64_t s = 0; s < w->n_steps && !status; s++) {
+        const um_step_t *step = &w->steps[s];
+        const um_event_t *event = step->event;
+        bool launch = event && event->type == UM_EV_LAUNCH;
+
+        near = event ? event : near;
+        if (event && left_out(c, event))
+            continue;
+        for (uint32_t t = 0; t < step->n_touches; t++) {
+            region_t *region = region_of(c, w->touches[step->first_touch + t].region);
+
+            if (region && launch)
+                region->stream = event->u.launch.stream;
+            else if (region)
+                region->on_gpu = false;
+        }
+        if (launch)
+            status = fetch(c, step, event, event->u.launch.device, UM_CHANGE_PREFETCH);
+        if (!status)
+            status = put(c, step);
+        if (!status && event && event->type == UM_EV_REGION_ALLOC)
+            status = advise(c, event, region_of(c, event->u.region_alloc.region));
+        if (!status && (c->after[s] & FETCH))
+            status = fetch(c, step, near, 0, UM_CHANGE_EARLIER);
+        if (!status && (c->after[s] & BACK))
+            status = fetch(c, step, near, UM_DEVICE_HOST, UM_CHANGE_PREFETCH_BACK);
+    }
+    return status;
+}
+
+um_status_t um_workload_changed(const um_workload_t *workload, const um_workload_change_t *changes,
+                                size_t n_changes, uint64_t gpu_bytes, um_workload_t **out)
+{
+    changing_t c = {.workload = workload,
+                    .changes = changes,
+                    .n_changes = n_changes,
+                    .gpu_bytes = gpu_bytes};
+    um_status_t status;
+
+    for (size_t k = 0; k < n_changes; k++)
+        if (changes[k].change == UM_CHANGE_NONE || changes[k].change >= UM_CHANGE_COUNT)
+            return UM_ERR_UNSUPPORTED;
+    status = know_regions(&c);
+    if (!status)
+        status = find_places(&c);
+    if (!status)
+        status =
+            um_workload_builder_new((um_workload_kind_t)workload->kind, workload->name, &c.builder);
+    if (!status) {
+        status = rebuild(&c);
+        if (status)
+            um_workload_builder_drop(c.builder);
+        else
+            status = um_workload_builder_finish(c.builder, out, NULL, 0);
+    }
+    free(c.regions);
+    free(c.after);
+    return status;
+}

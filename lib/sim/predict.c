@@ -1,0 +1,163 @@
+#include "predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "change.h"
+#include "replay.h"
+
+/* About ten seconds of one core. */
+#define WORK_DEFAULT  UINT64_C(20000000)
+#define ALONE_MOST    24u
+#define TOGETHER_MOST 6u
+
+typedef struct predicting {
+    const um_predict_t *with;
+    const um_report_t *report;
+    um_sim_result_t base;
+    uint64_t cost, left; /* of one replay; what may still be spent */
+    um_changed_region_t regions[ALONE_MOST][UM_PLACES_MAX];
+    um_workload_change_t changes[ALONE_MOST];
+} predicting_t;
+
+static um_status_t run(const um_predict_t *with, const um_workload_t *workload,
+                       um_sim_result_t *out)
+{
+    um_sim_config_t config = {.workload = workload,
+                              .machine = with->machine,
+                              .policy = um_policy_find("app"),
+                              .gpu_bytes = with->gpu_bytes,
+                              .params = with->params};
+
+    return um_sim_run(&config, out, NULL, 0);
+}
+
+/* The advice of a finding as a change of slot n; false where the model knows none. */
+static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
+{
+    const um_regions_stat_t *stat = &p->report->regions;
+    um_workload_change_t *change = &p->changes[n];
+
+    if (f->change == UM_CHANGE_NONE || !f->n_places)
+        return false;
+    *change = (um_workload_change_t){.change = f->change, .regions = p->regions[n]};
+    for (uint32_t i = 0; i < f->n_places; i++) {
+        const um_group_t *group = &stat->groups[f->places[i].group];
+
+        if (!group->first_region)
+            continue;
+        p->regions[n][change->n_regions++] =
+            (um_changed_region_t){.label = group->label,
+                                  .call_site = group->call_site,
+                                  .bytes = group->bytes,
+                                  .first_region = group->first_region};
+    }
+    if (f->own) {
+        const um_own_hint_t *own = &stat->uses.own[f->own - 1];
+
+        change->call_site = own->call_site;
+        change->hint_kind = own->kind;
+        change->to_host = own->device < 0;
+    }
+    return change->n_regions > 0;
+}
+
+/* How much shorter the program is with these changes. UM_ERR_FULL: that would be too much work. */
+static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, size_t n,
+                          int64_t *out)
+{
+    um_workload_t *changed = NULL;
+    um_sim_result_t result;
+    um_status_t status;
+    uint64_t room = p->with->gpu_bytes ? p->with->gpu_bytes : p->with->machine->memory_bytes;
+
+    if (p->left < p->cost)
+        return UM_ERR_FULL;
+    p->left -= p->cost;
+    status = um_workload_changed(p->with->workload, changes, n, room, &changed);
+    if (!status)
+        status = run(p->with, changed, &result);
+    if (!status)
+        *out = (int64_t)p->base.total_ns - (int64_t)result.total_ns;
+    um_workload_free(changed);
+    return status;
+}
+
+static void error_bar(const um_predict_t *with, const um_sim_result_t *base,
+                      um_findings_t *findings)
+{
+    const um_error_bar_t *bar = um_error_bar_find(with->machine);
+
+    snprintf(findings->machine, sizeof(findings->machine), "%s", with->machine->name);
+    findings->base_ns = base->total_ns;
+    findings->error_percent = bar ? bar->median_percent : 0;
+    /* Compute is as it was recorded: the model errs in what is waited for. */
+    findings->error_ns =
+        bar ? (base->stall_ns + base->host_stall_ns) / 100 * bar->median_percent : 0;
+}
+
+static void say_basis(um_finding_t *f, const um_findings_t *findings)
+{
+    um_say_in(f->predicted, "with the advice, replayed on %s: %s %s of %s", findings->machine,
+              um_h(um_ns((uint64_t)(f->alone_ns < 0 ? -f->alone_ns : f->alone_ns))),
+              f->alone_ns < 0 ? "more" : "less", um_h(um_ns(findings->base_ns)));
+    if (findings->error_percent)
+        um_say_in(f->predicted, ", +- %s", um_h(um_ns(findings->error_ns)));
+    else
+        um_say_in(f->predicted, ", never compared with such a machine");
+}
+
+um_status_t um_predict_findings(void *predict, const um_report_t *report, um_findings_t *findings)
+{
+    const um_predict_t *with = predict;
+    const um_workload_t *w = with->workload;
+    predicting_t *p = calloc(1, sizeof(*p));
+    um_workload_change_t together[TOGETHER_MOST];
+    size_t tried = 0, n_together = 0;
+    um_status_t status;
+
+    if (!p)
+        return UM_ERR_NO_MEMORY;
+    p->with = with;
+    p->report = report;
+    p->left = with->work ? with->work : WORK_DEFAULT;
+    p->cost = w->n_steps + w->n_touches + w->touched_bytes / UM_BIG_PAGE_BYTES;
+    if (p->cost * 2 > p->left) {
+        snprintf(findings->why_not, sizeof(findings->why_not), "the trace is too long for it");
+        free(p);
+        return UM_OK;
+    }
+    p->left -= p->cost;
+    status = run(with, w, &p->base);
+    if (!status)
+        error_bar(with, &p->base, findings);
+    for (size_t i = 0; !status && i < findings->n && tried < ALONE_MOST; i++) {
+        um_finding_t *f = &findings->list[i];
+        um_status_t got;
+
+        if (!make_change(p, f, tried))
+            continue;
+        got = saving(p, &p->changes[tried], 1, &f->alone_ns);
+        if (got == UM_ERR_NO_MEMORY)
+            status = got;
+        if (got)
+            continue;
+        f->replayed = (uint32_t)++tried;
+        say_basis(f, findings);
+    }
+    um_findings_rank(findings);
+    for (size_t i = 0; !status && i < findings->n && n_together < TOGETHER_MOST; i++) {
+        um_finding_t *f = &findings->list[i];
+
+        if (!f->replayed || f->alone_ns <= 0 || (uint64_t)f->alone_ns < findings->error_ns)
+            continue;
+        together[n_together++] = p->changes[f->replayed - 1];
+        if (n_together == 1)
+            f->together_ns = f->alone_ns;
+        else if (saving(p, together, n_together, &f->together_ns) != UM_OK)
+            break;
+        f->together = (uint32_t)n_together;
+    }
+    free(p);
+    return status;
+}

@@ -1,0 +1,24 @@
+/*
+ * predict.h - what each finding is worth: its advice is applied to the trace's workload and replayed.
+ *
+ * Pure: the same trace and machine give the same figures. Bounded by the work that it may do, not by a
+ * clock; what is beyond keeps the estimate that the finding came with, and the report says so.
+ */
+#ifndef UM_PREDICT_H
+#define UM_PREDICT_H
+
+#include "report/findings/finding.h"
+#include "sim.h"
+
+typedef struct um_predict {
+    const um_workload_t *workload;
+    const um_machine_t *machine;
+    const um_uvm_params_t *params; /* NULL = defaults */
+    uint64_t gpu_bytes;            /* 0 = the machine's */
+    uint64_t work;                 /* steps and touched blocks, over all replays; 0 = the default */
+} um_predict_t;
+
+/* A um_predict_fn: fills what is replayed of the findings, which are ranked by their estimates. */
+um_status_t um_predict_findings(void *predict, const um_report_t *report, um_findings_t *findings);
+
+#endif
