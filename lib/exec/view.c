@@ -85,7 +85,7 @@ void um_view_kernel(um_view_t *view, const um_ev_kernel_t *kernel)
 {
     um_view_params_t *entry;
 
-    if (!kernel->n_params)
+    if (!kernel->n_params || kernel->kernel >= UM_KERNEL_IDS_MAX)
         return;
     if (kernel->kernel >= view->n_kernels) {
         uint32_t n = kernel->kernel + 64;

@@ -54,6 +54,8 @@ static void on_kernel(um_footprints_t *footprints, const um_ev_kernel_t *kernel)
 {
     um_kernel_name_t *entry;
 
+    if (kernel->kernel >= UM_KERNEL_IDS_MAX)
+        return;
     if (kernel->kernel >= footprints->n_kernels) {
         uint32_t n = kernel->kernel + 64;
         um_kernel_name_t *grown = realloc(footprints->kernel, n * sizeof(*grown));

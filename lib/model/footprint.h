@@ -22,6 +22,9 @@
 
 #include "residency.h"
 
+/* Ids of kernels are given one after the other: of greater ones, as a forged trace may have, nothing is kept. */
+#define UM_KERNEL_IDS_MAX (1u << 20)
+
 typedef struct um_footprints um_footprints_t;
 
 /* residency: whose page tables are asked; not owned. UM_ERR_NO_MEMORY. */

@@ -1,7 +1,7 @@
 /*
  * impossible KIND FILE - writes a trace that no program can have left: no-launches, free-twice,
- * dead-argument, zeroth-region, overlap. For replay_bad_input.sh. And two that can be: `unaligned`,
- * whose regions begin inside a page, and `tuned`, whose header has parameters of the driver, one of them
+ * dead-argument, zeroth-region, overlap. For replay_bad_input.sh. And three that can be: `unaligned`,
+ * whose regions begin inside a page, `far-kernels`, whose kernels have the greatest ids, and `tuned`, whose header has parameters of the driver, one of them
  * nonsense. For replay.sh.
  */
 #include <stdio.h>
@@ -50,6 +50,18 @@ static void launch(uint32_t region)
                      .u.kernel_exec = {.correlation = 1, .kernel = 1, .duration_ns = 500}});
 }
 
+static void define(uint32_t kernel)
+{
+    static const um_param_t param = {.size_bytes = 8, .flags = UM_PARAM_CONST_POINTER};
+
+    put((um_event_t){.type = UM_EV_KERNEL,
+                     .u.kernel = {.kernel = kernel,
+                                  .name = "far",
+                                  .n_params = 1,
+                                  .layout_known = 1,
+                                  .params = &param}});
+}
+
 int main(int argc, char **argv)
 {
     static const um_ev_fact_t tuned[] = {{"uvm.uvm_perf_prefetch_threshold", "1"},
@@ -84,6 +96,11 @@ int main(int argc, char **argv)
         allocate(3, ADDR + 2 * SIZE + 16);
         launch(2);
         launch(3);
+    } else if (strcmp(argv[1], "far-kernels") == 0) {
+        define(UINT32_MAX);
+        define(UINT32_MAX / 2);
+        define(2);
+        launch(1);
     } else if (strcmp(argv[1], "overlap") == 0) {
         allocate(2, ADDR + SIZE / 2);
         launch(2);

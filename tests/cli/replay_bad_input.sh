@@ -67,6 +67,8 @@ for kind in no-launches free-twice dead-argument zeroth-region overlap; do
 done
 "$bin/impossible" unaligned unaligned.umt
 ok "regions that begin inside a page, with --open" gives 0 timeout 60 "$umrt" replay --open unaligned.umt
+"$bin/impossible" far-kernels far-kernels.umt
+ok "kernels with the greatest ids, with --open" gives 0 timeout 60 "$umrt" replay --open far-kernels.umt
 ok "no launches, with --open" refuses "no-launches\.umt: has no launches" --open no-launches.umt
 size=$(stat -c %s good.umt)
 head -c $((size - 1)) good.umt >cut.umt

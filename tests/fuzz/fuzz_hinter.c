@@ -328,7 +328,7 @@ static void kernel(void)
     uint8_t what = (uint8_t)take(1);
     um_param_t params[2] = {{0, 8, UM_PARAM_CONST_POINTER}, {8, 8, 0}};
 
-    event.u.kernel = (um_ev_kernel_t){.kernel = what % 8,
+    event.u.kernel = (um_ev_kernel_t){.kernel = what % 16 == 15 ? (uint32_t)take(4) : what % 8,
                                       .module_hash = what / 8 % 2,
                                       .name = names[what / 16 % 4],
                                       .n_params = what / 64 % 3,
