@@ -3,6 +3,8 @@
  *
  *   bench_trace            the table, on the fault storm of storm.h
  *   bench_trace --big GB   writes a trace of that size, reads it in both orders, deletes it
+ *   bench_trace --make N FILE   writes a trace of so many million events, of a program with 16 regions,
+ *                               for `umrt report` to be measured on
  *
  * Rates are for one core: events by processor time of all threads. Files go to $TMPDIR or /tmp.
  */
@@ -162,6 +164,105 @@ static void bench(const storm_t *storm, uint64_t n, uint64_t bytes, uint64_t noi
     unlink(path);
 }
 
+/* ---- a trace to keep ---- */
+
+static void put(um_trace_writer_t *writer, const um_event_t *event)
+{
+    um_status_t status = um_trace_writer_put(writer, event);
+
+    if (status != UM_OK)
+        die("put", status);
+}
+
+#define REGIONS 16u
+
+static uint64_t region_base(uint32_t region)
+{
+    return 0x7f1200000000 + ((uint64_t)region << 31);
+}
+
+static void put_definitions(um_trace_writer_t *writer)
+{
+    for (uint32_t r = 1; r <= REGIONS; r++) {
+        um_event_t site = {.type = UM_EV_CALL_SITE, .time_ns = 1};
+        um_event_t alloc = {.type = UM_EV_REGION_ALLOC, .time_ns = 1};
+        um_event_t kernel = {.type = UM_EV_KERNEL, .time_ns = 1};
+        char text[64];
+
+        snprintf(text, sizeof(text), "app+0x%x", 0x1000 + r * 16);
+        site.u.call_site = (um_ev_call_site_t){.call_site = r, .frames = text};
+        put(writer, &site);
+        alloc.u.region_alloc = (um_ev_region_alloc_t){.region = r,
+                                                      .family = UM_FAMILY_MANAGED,
+                                                      .addr = region_base(r),
+                                                      .bytes = UINT64_C(1) << 30,
+                                                      .device = UM_DEVICE_NONE,
+                                                      .call_site = r};
+        put(writer, &alloc);
+        snprintf(text, sizeof(text), "_Z7sweep%02uPfm", r);
+        kernel.u.kernel = (um_ev_kernel_t){.kernel = r, .name = text};
+        put(writer, &kernel);
+    }
+}
+
+static void put_launch(um_trace_writer_t *writer, uint32_t region, uint32_t correlation,
+                       uint64_t start_ns, uint64_t end_ns)
+{
+    const um_arg_t arg = {.region = region};
+    um_event_t launch = {.type = UM_EV_LAUNCH, .time_ns = start_ns};
+    um_event_t exec = {.type = UM_EV_KERNEL_EXEC, .time_ns = start_ns};
+
+    launch.u.launch = (um_ev_launch_t){.correlation = correlation,
+                                       .kernel = region,
+                                       .grid = {1024, 1, 1},
+                                       .block = {256, 1, 1},
+                                       .n_args = 1,
+                                       .args = &arg};
+    put(writer, &launch);
+    exec.u.kernel_exec = (um_ev_kernel_exec_t){.correlation = correlation,
+                                               .kernel = region,
+                                               .duration_ns = end_ns - start_ns,
+                                               .grid = {1024, 1, 1},
+                                               .block = {256, 1, 1}};
+    put(writer, &exec);
+}
+
+static void make_trace(storm_t *storm, uint64_t events, const char *file)
+{
+    um_trace_writer_t *writer;
+    um_status_t status = um_trace_writer_open(file, NULL, 0, NULL, &writer);
+    uint64_t n = 0, base_ns = 10;
+
+    if (status != UM_OK)
+        die(file, status);
+    put_definitions(writer);
+    for (uint32_t correlation = 1; n < events; correlation++) {
+        uint32_t region = 1 + correlation % REGIONS;
+
+        put_launch(writer, region, correlation, base_ns, base_ns + storm->now_ns / 2);
+        for (size_t i = 0; i < storm->n && n < events; i++, n++) {
+            um_event_t event = storm->events[i];
+            uint64_t move = region_base(region) - storm->base;
+
+            event.time_ns += base_ns;
+            if (event.type == UM_EV_MIGRATE) {
+                event.u.migrate.addr += move;
+                event.u.migrate.region = region;
+            } else if (event.type == UM_EV_GPU_FAULT) {
+                event.u.gpu_fault.addr += move;
+                event.u.gpu_fault.region = region;
+            } else if (event.type == UM_EV_CPU_FAULT) {
+                event.u.cpu_fault.addr += move;
+                event.u.cpu_fault.region = region;
+            }
+            put(writer, &event);
+        }
+        base_ns += storm->now_ns;
+    }
+    if ((status = um_trace_writer_close(writer)) != UM_OK)
+        die(file, status);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && !strcmp(argv[1], "--read")) { /* the child of read_apart */
@@ -176,6 +277,10 @@ int main(int argc, char **argv)
              (int)getpid());
     storm_t storm = {.random = 20240607, .now_ns = 1, .base = 0x7f1200000000, .region = 3};
     storm_add(&storm);
+    if (argc == 4 && !strcmp(argv[1], "--make")) {
+        make_trace(&storm, (uint64_t)(atof(argv[2]) * 1e6), argv[3]);
+        return 0;
+    }
     if (argc == 3 && !strcmp(argv[1], "--big")) {
         bench(&storm, UINT64_MAX, (uint64_t)(atof(argv[2]) * 1e9), UINT64_MAX);
         return 0;

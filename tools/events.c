@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "progress.h"
 #include "trace/import.h"
 #include "um_trace.h"
 
@@ -10,12 +11,14 @@ typedef struct um_reading {
     um_events_fn fn;
     void *ctx;
     um_status_t status; /* the first that fn returned */
+    uint64_t events;
 } um_reading_t;
 
 static void on_event(void *ctx, const um_event_t *event)
 {
     um_reading_t *reading = ctx;
 
+    um_progress_step(++reading->events);
     if (!reading->status)
         reading->status = reading->fn(reading->ctx, event);
 }
@@ -31,6 +34,7 @@ static um_status_t read_umt(um_reading_t *reading, const char *path, char *damag
     if (status)
         return status;
     info = um_trace_reader_info(reader);
+    um_progress_begin(path, info->events);
     for (size_t i = 0; i < info->n_facts; i++)
         on_event(reading, &(um_event_t){.type = UM_EV_FACT, .u.fact = info->facts[i]});
     while (!reading->status && !(status = um_trace_reader_next(reader, &event)))
@@ -58,9 +62,12 @@ um_status_t um_events_read(const char *path, um_events_fn fn, void *ctx, char *d
         status = um_import_recognise(path, &kind, error, bytes);
     if (status)
         return status;
-    if (kind == UM_IMPORT_UMT)
+    if (kind == UM_IMPORT_UMT) {
         status = read_umt(&reading, path, damage, error, bytes);
-    else
+    } else {
+        um_progress_begin(path, 0);
         status = um_import_file(path, on_event, &reading, error, bytes);
+    }
+    um_progress_end();
     return status ? status : reading.status;
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "progress.h"
 #include "trace/import.h"
 #include "um_tools.h"
 #include "um_trace.h"
@@ -29,7 +30,7 @@ typedef struct um_writing {
     um_trace_writer_t *writer;
     um_status_t status;
     int error; /* errno of it */
-    uint64_t count[UM_EV_TYPE_COUNT];
+    uint64_t events, count[UM_EV_TYPE_COUNT];
     char notes[2048]; /* what was absent or lost, and why */
 } um_writing_t;
 
@@ -92,6 +93,7 @@ static void put(void *ctx, const um_event_t *event)
     um_writing_t *w = ctx;
     char count[UM_SAY_BYTES];
 
+    um_progress_step(++w->events);
     if (w->status != UM_OK)
         return;
     if (event->type == UM_EV_FACT && w->writer == NULL) {
@@ -223,7 +225,9 @@ static int import(const char *in, const char *out, uint32_t process)
         return UM_EXIT_FAILED;
     }
     snprintf(temporary, n, "%s.%ld.part", out, (long)getpid());
+    um_progress_begin(in, 0);
     status = um_import_process(in, process, put, &w, error, sizeof error);
+    um_progress_end();
     /* A log that is cut off still holds what it holds. */
     keep = status == UM_OK || (status == UM_ERR_TRUNCATED && w.writer != NULL);
     if (keep)

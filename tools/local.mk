@@ -2,7 +2,7 @@
 # tools/umrt.c and its prototype in tools/um_tools.h.
 bin_PROGRAMS += umrt
 umrt_SOURCES = %D%/umrt.c %D%/um_tools.h
-umrt_SOURCES += %D%/say.c %D%/input.c %D%/locate.c %D%/events.c %D%/output.c
+umrt_SOURCES += %D%/say.c %D%/input.c %D%/locate.c %D%/events.c %D%/output.c %D%/progress.c %D%/progress.h
 umrt_SOURCES += %D%/run.c %D%/record.c %D%/launch.c %D%/launch.h %D%/options.c %D%/options.h \
 	%D%/pattern.c %D%/pattern.h
 umrt_SOURCES += %D%/top.c %D%/top_page.c %D%/top_page.h %D%/top_frame.c %D%/top_frame.h \

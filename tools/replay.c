@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "progress.h"
 #include "sim/ranks.h"
 #include "sim/replay.h"
 #include "sim/streams.h"
@@ -213,19 +214,14 @@ static int plan(um_replaying_t *r, char *error)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-#define BAR_WIDTH 30
-
 static void progress(void *ctx, size_t done, size_t all)
 {
-    static const char full[] = "##############################",
-                      none[] = "..............................";
-    int filled = (int)(done * BAR_WIDTH / all);
-
     (void)ctx;
-    fprintf(stderr, "\r[%.*s%.*s] %zu of %zu", filled, full, BAR_WIDTH - filled, none, done, all);
+    if (done == 1)
+        um_progress_begin("simulating", all);
+    um_progress_step(done);
     if (done == all)
-        fputs("\r\033[K", stderr);
-    fflush(stderr);
+        um_progress_end();
 }
 
 static int simulate(um_replaying_t *r, char *error)
@@ -234,7 +230,7 @@ static int simulate(um_replaying_t *r, char *error)
         .threads = r->args->threads,
         .rank = r->ranks.rank,
         .size = r->ranks.size,
-        .progress = !r->args->no_terminal && isatty(STDERR_FILENO) ? progress : NULL,
+        .progress = r->args->no_terminal ? NULL : progress,
     };
     um_status_t status = um_sweep_run(&r->sweep, &options);
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "progress.h"
 #include "report/emitter.h"
 #include "sim/backtest.h"
 #include "sim/crew.h"
@@ -150,8 +150,11 @@ static bool print(um_emitter_t *e, const testing_t *t)
 static void progress(void *ctx, size_t done, size_t all)
 {
     (void)ctx;
-    fprintf(stderr, done == all ? "\r\033[K" : "\r%zu of %zu runs", done, all);
-    fflush(stderr);
+    if (done == 1)
+        um_progress_begin("simulating", all);
+    um_progress_step(done);
+    if (done == all)
+        um_progress_end();
 }
 
 static int test(const um_replay_args_t *args, testing_t *t)
@@ -159,8 +162,7 @@ static int test(const um_replay_args_t *args, testing_t *t)
     um_emitter_t *e;
     bool met;
 
-    um_crew_run(t->backtest->n_runs, args->threads, predict, t,
-                isatty(STDERR_FILENO) ? progress : NULL, NULL);
+    um_crew_run(t->backtest->n_runs, args->threads, predict, t, progress, NULL);
     for (uint32_t i = 0; i < t->backtest->n_runs; i++) {
         if (t->status[i]) {
             um_say("%s: %s: %s", t->backtest->path, t->backtest->runs[i].name,

@@ -55,9 +55,9 @@ typedef struct um_top_command {
     off_t written;
     um_top_reader_t reader;
     um_top_view_t view;
-    um_top_figures_t *figures; /* two */
-    bool screen;               /* is open */
-    FILE *to;                  /* the plain view's */
+    um_top_figures_t figures[2]; /* the last and the one before */
+    bool screen;                 /* is open */
+    FILE *to;                    /* the plain view's */
     uint64_t looks;
 } um_top_command_t;
 
@@ -350,16 +350,13 @@ int um_cmd_top(int argc, char **argv)
 
     if (first == 0)
         return status;
-    top.figures = calloc(2, sizeof *top.figures);
-    if (top.figures == NULL || um_places_new(&top.view.places) != UM_OK) {
+    if (um_places_new(&top.view.places) != UM_OK) {
         um_say("out of memory");
-        free(top.figures);
         return UM_EXIT_FAILED;
     }
     pid = process_of(argc, argv, first);
     status = pid != 0 ? watch_process(&top, pid) : run_program(&top, argv + first);
     um_top_close(&top.reader);
     um_places_free(top.view.places);
-    free(top.figures);
     return status;
 }

@@ -154,7 +154,7 @@ static um_runtime_state_t state_of(um_mode_t mode)
 static void top_figures(void *ctx, um_top_figures_t *out)
 {
     um_hinter_stats_t hints = {0};
-    um_account_t account[UM_TOP_ADVISORS];
+    um_account_t account[UM_TOP_ADVISORS] = {0};
     const char *why = reason;
 
     (void)ctx;

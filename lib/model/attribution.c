@@ -7,6 +7,7 @@
 #define LAUNCHES 16384u
 /* Executions that may be under way at once; a full set forgets the one that ended first. */
 #define ACTIVE_MAX 128u
+#define ACTIVE_MIN 4u
 /* Records that wait for later kernel starts. */
 #define HELD_MAX 65536u
 /* Regions of one launch that are kept; more make "does not take it" unprovable. */
@@ -36,6 +37,7 @@ struct um_attribution {
     um_span_t *launches; /* LAUNCHES, correlation 0 = empty */
     um_span_t active[ACTIVE_MAX];
     uint32_t n_active;
+    uint32_t enough; /* active: time to look which of them are over */
     bool saw_exec;
     uint64_t serial;
     um_event_t *held; /* ring of held_size */
@@ -150,10 +152,11 @@ static void decide(um_attribution_t *a, const um_event_t *event)
     for (uint32_t i = 0; i < a->n_active; i++) {
         um_span_t *span = &a->active[i];
         uint32_t fit = fits(span, event->time_ns, end), rank;
-        int taken = takes(span, region);
+        int taken;
 
         if (!fit || (device >= 0 && span->device >= 0 && span->device != device))
             continue;
+        taken = takes(span, region);
         /* An argument outweighs any fit in time; known arguments without it count against. */
         rank = fit + (taken > 0 ? 200 : taken < 0 ? 0 : 100);
         if (rank > best_rank) {
@@ -246,8 +249,13 @@ static void activate(um_attribution_t *a, const um_span_t *span)
 {
     uint32_t slot;
 
-    if (a->n_active >= ACTIVE_MAX / 2)
+    /* Every record looks at all of them: few are to stay, and few looks are to find nothing. */
+    if (a->n_active >= a->enough) {
         prune(a, span->start_ns);
+        a->enough = 2 * a->n_active + ACTIVE_MIN;
+        if (a->enough > ACTIVE_MAX / 2)
+            a->enough = ACTIVE_MAX / 2;
+    }
     slot = a->n_active;
     if (slot == ACTIVE_MAX) {
         slot = 0;

@@ -41,6 +41,7 @@ static um_top_t *new_top(void)
     const um_top_source_t source = {.figures = figures, .where = where};
     um_top_t *top;
 
+    figures_asked = 0;
     cr_assert_eq(um_top_new(&source, &top), UM_OK);
     um_top_sink(top, &sink);
     return top;
