@@ -259,3 +259,49 @@ Test(decisions, all_means_every_one)
     cr_assert_gt(hints_by(0, "readback", UM_HINT_PREFETCH, NULL), 10);
     program_stop();
 }
+
+/* Advisors remember regions by their id modulo something. */
+Test(decisions, two_live_regions_whose_ids_collide_are_kept_apart)
+{
+    static const uint32_t id[] = {5, 5 + 1024, 5 + 4096};
+    um_arg_t args[3];
+    unsigned first = 0;
+
+    program_start("all", NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        um_region_t region = {.family = UM_FAMILY_MANAGED,
+                              .addr = FAKE_BASE + i * 64 * MIB,
+                              .bytes = (8 + i) * MIB,
+                              .id = id[i]};
+
+        cr_assert_eq(um_regions_add(program.regions, &region, NULL, 0, NULL), UM_OK);
+        feed(event_alloc(tick(), id[i], region.addr, region.bytes));
+        args[i] = (um_arg_t){.slot = i, .region = id[i]};
+    }
+    for (int round = 0; round < 40; round++) {
+        um_event_t event = event_launch(tick(), ++program.correlation, args, 3);
+
+        feed(event);
+        for (uint32_t i = 0; i < 3; i++)
+            fake_set(&program.tables, i * 64 * MIB, (8 + i) * MIB, false);
+        wait_all();
+        for (uint32_t i = 0; i < 3; i++)
+            touch(i * 64 * MIB, (8 + i) * MIB);
+        if (round == 20) /* the others go on */
+            feed(event_free(tick(), id[0], FAKE_BASE));
+        if (round == 20)
+            cr_assert_eq(um_regions_remove(program.regions, FAKE_BASE, NULL), UM_OK);
+        first = round == 20 ? program.n_hints : first;
+    }
+    cr_assert_gt(program.n_hints, 0);
+    for (unsigned h = 0; h < program.n_hints; h++) {
+        const um_hint_t *hint = &program.hint[h];
+        uint64_t offset = hint->addr - FAKE_BASE, i = offset / (64 * MIB);
+
+        cr_assert_lt(i, 3);
+        cr_assert_eq(hint->region, id[i]);
+        cr_assert_leq(offset % (64 * MIB) + hint->bytes, (8 + i) * MIB);
+        cr_assert(h < first || i > 0, "a hint for what is gone, by %s", hint->who);
+    }
+    program_stop();
+}
