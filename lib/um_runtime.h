@@ -26,7 +26,9 @@ typedef enum um_mode {
     UM_MODE_TRIAL = 5    /* the same, but nothing in every other round, to measure what it is worth */
 } um_mode_t;
 
-typedef void (*um_log_fn)(void *ctx, int level, const char *line); /* level: 0 error .. 3 debug */
+/* level: 0 error .. 3 debug. Comes on any thread, umrt's own included, in the middle of what it does: call
+ * nothing of umrt in it. */
+typedef void (*um_log_fn)(void *ctx, int level, const char *line);
 
 /* Zero-initialise, set `size`, then what you want to change. */
 typedef struct um_config {
