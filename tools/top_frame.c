@@ -76,26 +76,30 @@ static const char *refusal(int r)
     return colon != NULL ? colon + 2 : name;
 }
 
-/* Bytes on a GPU and with the CPU; false: not known. What is duplicated is on both. */
-static bool where(const um_top_region_t *region, uint64_t *gpu, uint64_t *host)
+#define NOT_KNOWN UINT64_MAX
+
+/* Bytes on a GPU and with the CPU. What is duplicated is on both. */
+static void where(const um_top_region_t *region, uint64_t *gpu, uint64_t *host)
 {
+    *gpu = *host = NOT_KNOWN;
     switch ((um_family_t)region->family) {
     case UM_FAMILY_DEVICE:
     case UM_FAMILY_POOL:
     case UM_FAMILY_VMM:
         *gpu = region->bytes;
         *host = 0;
-        return true;
+        return;
     case UM_FAMILY_PINNED:
     case UM_FAMILY_MAPPED:
     case UM_FAMILY_REGISTERED:
         *gpu = 0;
         *host = region->bytes;
-        return true;
+        return;
     default:
-        *gpu = region->where_bytes[UM_WHERE_DEVICE] + region->where_bytes[UM_WHERE_BOTH];
-        *host = region->where_bytes[UM_WHERE_HOST] + region->where_bytes[UM_WHERE_BOTH];
-        return region->where_known != 0;
+        if (region->where_known != UM_TOP_UNKNOWN)
+            *gpu = region->where_bytes[UM_WHERE_DEVICE] + region->where_bytes[UM_WHERE_BOTH];
+        if (region->where_known == UM_TOP_BY_MODEL)
+            *host = region->where_bytes[UM_WHERE_HOST] + region->where_bytes[UM_WHERE_BOTH];
     }
 }
 
@@ -119,8 +123,8 @@ static const char *name_of(const um_top_view_t *view, const um_top_region_t *reg
 static uint64_t key_of(const um_top_region_t *region, um_top_column_t column)
 {
     uint64_t gpu, host;
-    bool known = where(region, &gpu, &host);
 
+    where(region, &gpu, &host);
     switch (column) {
     case UM_TOP_ADDRESS:
         return UINT64_MAX - region->addr; /* these two begin with the least */
@@ -130,9 +134,9 @@ static uint64_t key_of(const um_top_region_t *region, um_top_column_t column)
     case UM_TOP_SIZE:
         return region->bytes;
     case UM_TOP_GPU:
-        return known ? gpu : 0;
+        return gpu == NOT_KNOWN ? 0 : gpu;
     case UM_TOP_HOST:
-        return known ? host : 0;
+        return host == NOT_KNOWN ? 0 : host;
     case UM_TOP_FAULTS:
         return region->gpu_faults + region->cpu_faults;
     case UM_TOP_MOVED:
@@ -395,11 +399,11 @@ static void region_line(const um_top_view_t *view, const um_top_region_t *r, um_
     char buffer[256];
     number_t size, on_gpu, on_host, faults, moved;
     uint64_t gpu, host;
-    bool known = where(r, &gpu, &host);
 
+    where(r, &gpu, &host);
     say(line, ctx, false, "%-14" PRIx64 " %10s %-10s %10s %10s %9s %10s  %s", r->addr,
         bytes(size, r->bytes), um_family_name((um_family_t)r->family),
-        known ? bytes(on_gpu, gpu) : "-", known ? bytes(on_host, host) : "-",
+        gpu == NOT_KNOWN ? "-" : bytes(on_gpu, gpu), host == NOT_KNOWN ? "-" : bytes(on_host, host),
         view->now->recorded ? count(faults, r->gpu_faults + r->cpu_faults) : "-",
         view->now->recorded ? bytes(moved, r->to_gpu_bytes + r->to_host_bytes) : "-",
         name_of(view, r, buffer, sizeof buffer));

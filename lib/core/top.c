@@ -317,6 +317,17 @@ static int compare_regions(const void *a, const void *b)
                                 : (x->id > y->id) - (x->id < y->id);
 }
 
+static void where_by_migrations(um_top_region_t *row)
+{
+    uint64_t stayed =
+        row->to_gpu_bytes > row->to_host_bytes ? row->to_gpu_bytes - row->to_host_bytes : 0;
+
+    memset(row->where_bytes, 0, sizeof(row->where_bytes));
+    row->where_bytes[UM_WHERE_DEVICE] = stayed < row->bytes ? stayed : row->bytes;
+    row->where_bytes[UM_WHERE_UNKNOWN] = row->bytes - row->where_bytes[UM_WHERE_DEVICE];
+    row->where_known = UM_TOP_BY_MIGRATIONS;
+}
+
 static void fill_row(um_top_t *top, const region_t *region, um_top_region_t *row)
 {
     void *site = tfind(&region->row.call_site, &top->sites, compare_sites);
@@ -324,8 +335,12 @@ static void fill_row(um_top_t *top, const region_t *region, um_top_region_t *row
     *row = region->row;
     if (site)
         memcpy(row->frames, (*(site_t **)site)->frames, sizeof(row->frames));
-    row->where_known = row->family == UM_FAMILY_MANAGED && top->source.where &&
-                       top->source.where(top->source.ctx, row->id, row->where_bytes);
+    if (row->family != UM_FAMILY_MANAGED)
+        return;
+    if (top->source.where && top->source.where(top->source.ctx, row->id, row->where_bytes))
+        row->where_known = UM_TOP_BY_MODEL;
+    else if (top->figures.recorded)
+        where_by_migrations(row);
 }
 
 static void fill_regions(um_top_t *top)

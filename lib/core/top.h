@@ -32,13 +32,20 @@ typedef struct um_top_advisor {
     uint64_t driver_ns; /* spent in the calls */
 } um_top_advisor_t;
 
+/* What where_bytes stands on. */
+typedef enum um_top_known {
+    UM_TOP_UNKNOWN = 0,
+    UM_TOP_BY_MODEL = 1,     /* the model that hints are made by */
+    UM_TOP_BY_MIGRATIONS = 2 /* DEVICE is what came and did not go back, all else UNKNOWN */
+} um_top_known_t;
+
 typedef struct um_top_region {
     uint32_t id;
     uint32_t family; /* um_family_t */
     uint64_t addr, bytes;
     uint64_t call_site;
     int32_t device;
-    uint32_t where_known;                /* where_bytes says something */
+    uint32_t where_known;                /* um_top_known_t */
     uint64_t where_bytes[UM_TOP_WHERES]; /* by um_where_t */
     uint64_t gpu_faults, cpu_faults; /* fault groups; faults. Since the allocation, if recorded */
     uint64_t to_gpu_bytes, to_host_bytes; /* migrated, likewise */

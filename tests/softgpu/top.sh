@@ -60,6 +60,7 @@ ok "are three lines, on stdout" [ "$(grep -c '^pid=' looks)" = 3 ]
 ok "with faults" [ "$(value gpu_faults)" -gt 0 ]
 ok "at a rate" grep -qE 'gpu_faults_per_s=[1-9]' looks
 ok "and migrations, also of a region" grep -qE '^region id=1 .* to_gpu_bytes=[1-9]' looks
+ok "which tell where it is" grep -qE '^region id=1 .* unknown_bytes=[0-9]+ .* gpu_bytes=[0-9]' looks
 "$umrt" top -i 0.2 $pid >looks 2>"$err" &
 watcher=$!
 sleep 0.5
@@ -107,7 +108,7 @@ elif ! grep -q '^CURSES_LIBS = .*-lncursesw' "$UM_BUILDDIR/Makefile"; then
     skip "the screen" "built without ncurses"
 else
     running UMRT_MODE=hint -- "$program" 8 1000000
-    for test in quit interrupt resize sort_and_pause ascii terminate; do
+    for test in quit interrupt resize sort_and_pause ascii dumb terminate; do
         ok "screen: $test" python3 "$UM_SRCDIR/tests/softgpu/top_screen.py" $test "$umrt" $pid
     done
     ok "screen: killed" python3 "$UM_SRCDIR/tests/softgpu/top_screen.py" killed "$umrt" $pid

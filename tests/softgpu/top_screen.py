@@ -15,7 +15,7 @@ DEADLINE = time.monotonic() + 60
 
 
 class Terminal:
-    def __init__(self, *command, locale="C.UTF-8", size=(24, 80)):
+    def __init__(self, *command, locale="C.UTF-8", size=(24, 80), term="xterm"):
         self.master, self.slave = pty.openpty()
         self.resize(*size)
         self.modes = termios.tcgetattr(self.slave)
@@ -26,7 +26,7 @@ class Terminal:
             fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
             for fd in 0, 1, 2:
                 os.dup2(self.slave, fd)
-            os.environ.update(TERM="xterm", LC_ALL=locale)
+            os.environ.update(TERM=term, LC_ALL=locale)
             os.environ.pop("LINES", None)
             os.environ.pop("COLUMNS", None)
             os.execv(UMRT, [UMRT, "top", *command])
@@ -118,6 +118,12 @@ elif TEST == "ascii":
     t.keys(b"q")
     if re.search(rb"[\x80-\xff]", t.seen + t.end()):
         sys.exit("not only ASCII")
+elif TEST == "dumb":  # no screen, then: lines
+    t = Terminal("-n", "2", "-i", "0.1", TARGET, term="dumb")
+    t.wait_for(rb"pid=.*\r\npid=.*\r\n")
+    os.waitpid(t.pid, 0)
+    if b"\x1b" in t.seen:
+        sys.exit("not only lines")
 elif TEST == "killed":
     t = shown(TARGET)
     os.kill(int(TARGET), signal.SIGKILL)

@@ -21,6 +21,7 @@ static void figures(void *ctx, um_top_figures_t *out)
     (void)ctx;
     figures_asked++;
     out->mode = UM_MODE_RECORD;
+    out->recorded = 1;
     out->stats.launches = 41 + figures_asked;
     out->n_advisors = 1;
     snprintf(out->advisor[0].who, sizeof out->advisor[0].who, "ahead");
@@ -184,14 +185,17 @@ Test(top, tells_all_that_came_by)
     /* managed ones first, the larger before */
     cr_assert_eq(got.region[0].id, 2);
     cr_assert_str_eq(got.region[0].frames, "app+0x1");
-    cr_assert(got.region[0].where_known);
+    cr_assert_eq(got.region[0].where_known, UM_TOP_BY_MODEL);
     cr_assert_eq(got.region[0].where_bytes[UM_WHERE_DEVICE], 200);
     cr_assert_eq(got.region[1].id, 1);
     cr_assert_str_eq(got.region[1].label, "grid");
-    cr_assert_not(got.region[1].where_known);
+    cr_assert_eq(got.region[1].where_known, UM_TOP_BY_MIGRATIONS);
+    cr_assert_eq(got.region[1].where_bytes[UM_WHERE_DEVICE], 180);
+    cr_assert_eq(got.region[1].where_bytes[UM_WHERE_UNKNOWN], (1 << 20) - 180);
     cr_assert_eq(got.region[1].gpu_faults, 6);
     cr_assert_eq(got.region[1].to_host_bytes, 20);
     cr_assert_eq(got.region[2].id, 3);
+    cr_assert_eq(got.region[2].where_known, UM_TOP_UNKNOWN);
     um_top_close(&reader);
     um_top_free(top);
 }
