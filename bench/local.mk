@@ -61,3 +61,10 @@ EXTRA_PROGRAMS += %D%/bench_sim
 UM_BENCHES += %D%/bench_sim
 %C%_bench_sim_SOURCES = %D%/bench_sim.c
 %C%_bench_sim_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS) -lm
+# is the report's first finding the fault that was planted? make bench-report
+EXTRA_PROGRAMS += %D%/report_accuracy
+%C%_report_accuracy_SOURCES = %D%/report_accuracy.c
+%C%_report_accuracy_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS)
+bench-report: bench/report_accuracy
+	./bench/report_accuracy
+.PHONY: bench-report

@@ -98,6 +98,8 @@ static void on_free(um_regions_stat_t *stat, const um_event_t *event)
         (!freed->region || stat->live[at]->id == freed->region)) {
         um_group_t *group = &stat->groups[stat->live[at]->group];
 
+        if (group->freed && group->waits_at_free < stat->live[at]->use.waits_at_alloc)
+            stat->live[at]->use.sums.syncs_between++;
         group->freed++;
         group->waits_at_free = stat->uses.waits;
         if (event->time_ns > stat->live[at]->alloc_ns)

@@ -229,7 +229,7 @@ static uint64_t prefetch(um_regions_stat_t *stat, um_live_t *live, const um_ev_h
             continue;
         }
         if (target == ON_HOST)
-            block->hint = 0; /* it is taken on purpose; what then moves is no waste of the other */
+            settle(stat, live, block, bytes);
         if (bytes < block_bytes(live, addr)) {
             block->where = ON_BOTH;
             continue;
@@ -357,16 +357,13 @@ static void on_alloc(um_regions_stat_t *stat, const um_ev_region_alloc_t *alloc)
 {
     um_live_t *live = um_regions_stat_by_id(stat, alloc->region);
     um_uses_stat_t *uses = &stat->uses;
-    um_group_t *group;
 
     if (!live || live->family >= UM_FAMILY_COUNT)
         return;
     uses->live_bytes[live->family] += live->bytes;
     if (uses->live_bytes[live->family] > uses->peak_bytes[live->family])
         uses->peak_bytes[live->family] = uses->live_bytes[live->family];
-    group = &stat->groups[live->group];
-    if (group->freed && group->waits_at_free < uses->waits)
-        live->use.sums.syncs_between++;
+    live->use.waits_at_alloc = uses->waits;
 }
 
 um_status_t um_uses_event(um_regions_stat_t *stat, const um_event_t *event, uint64_t charged_ns)

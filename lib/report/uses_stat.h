@@ -50,8 +50,9 @@ typedef struct um_live_use {
     um_uses_t sums;
     um_block_use_t *blocks; /* NULL until needed */
     uint64_t last_return;   /* address of the block that came back last */
-    uint64_t devices;       /* bit i: GPU i used it */
-    int32_t preferred;      /* device, UM_DEVICE_NONE as long as `located` is false */
+    uint64_t waits_at_alloc;
+    uint64_t devices;  /* bit i: GPU i used it */
+    int32_t preferred; /* device, UM_DEVICE_NONE as long as `located` is false */
     bool located, read_mostly;
 } um_live_use_t;
 

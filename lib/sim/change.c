@@ -15,7 +15,8 @@ typedef struct region {
     uint64_t last_launch, last_host; /* steps + 1 */
     uint64_t stream;
     uint64_t part_from, part_end;
-    bool on_gpu; /* prefetched and not taken by the CPU since */
+    uint32_t advised; /* 1 << um_hint_kind_t, that was said once */
+    bool on_gpu;      /* prefetched and not taken by the CPU since */
 } region_t;
 
 typedef struct changing {
@@ -27,6 +28,7 @@ typedef struct changing {
     uint32_t n_regions;
     uint32_t *after; /* by step: 1 << bits, what is put in behind it; regions by its touches */
     um_workload_builder_t *builder;
+    bool meant; /* some region is changed */
 } changing_t;
 
 enum { FETCH = 1, BACK = 2 };
@@ -96,8 +98,10 @@ static um_status_t know_regions(changing_t *c)
         region->device = UM_DEVICE_NONE;
         for (size_t k = 0; region->alloc && k < c->n_changes; k++) {
             for (size_t w = 0; w < c->changes[k].n_regions; w++)
-                if (is_meant(region, &c->changes[k].regions[w]))
+                if (is_meant(region, &c->changes[k].regions[w])) {
+                    c->meant = true;
                     add_change(region, c->changes[k].change, &c->changes[k].regions[w]);
+                }
         }
     }
     return UM_OK;
@@ -257,6 +261,18 @@ static bool left_out(const changing_t *c, const um_event_t *event)
         return true;
     if (HAS(region, UM_CHANGE_EARLIER) && h->kind == UM_HINT_PREFETCH && h->device >= 0)
         return true;
+    if (HAS(region, UM_CHANGE_DROP_REPEATS) && h->kind == UM_HINT_PREFETCH && h->device >= 0) {
+        bool there = region->on_gpu;
+
+        region->on_gpu = true;
+        return there;
+    }
+    if (HAS(region, UM_CHANGE_DROP_REPEATS) && h->kind != UM_HINT_PREFETCH) {
+        bool said = region->advised >> h->kind & 1;
+
+        region->advised |= 1u << h->kind;
+        return said;
+    }
     for (size_t k = 0; HAS(region, UM_CHANGE_DROP_HINT) && k < c->n_changes; k++) {
         const um_workload_change_t *change = &c->changes[k];
 
@@ -342,6 +358,8 @@ um_status_t um_workload_changed(const um_workload_t *workload, const um_workload
         if (changes[k].change == UM_CHANGE_NONE || changes[k].change >= UM_CHANGE_COUNT)
             return UM_ERR_UNSUPPORTED;
     status = know_regions(&c);
+    if (!status && !c.meant)
+        status = UM_ERR_NOT_FOUND;
     if (!status)
         status = find_places(&c);
     if (!status)

@@ -28,7 +28,8 @@ typedef struct um_workload_change {
 } um_workload_change_t;
 
 /* gpu_bytes: what there is room for (KEEP_PART). Errors: UM_ERR_NO_MEMORY, UM_ERR_UNSUPPORTED for a change
- * that the model cannot make, UM_ERR_INVALID as the builder. */
+ * that the model cannot make, UM_ERR_NOT_FOUND when none of the
+ * regions is in the workload, UM_ERR_INVALID as the builder. */
 um_status_t um_workload_changed(const um_workload_t *workload, const um_workload_change_t *changes,
                                 size_t n_changes, uint64_t gpu_bytes, um_workload_t **out);
 

@@ -101,6 +101,11 @@ static gen_region_t *region_of(um_gen_t *gen, uint32_t region)
 
 uint32_t um_gen_region(um_gen_t *gen, const char *label, uint64_t bytes)
 {
+    return um_gen_memory(gen, label, bytes, UM_FAMILY_MANAGED);
+}
+
+uint32_t um_gen_memory(um_gen_t *gen, const char *label, uint64_t bytes, um_family_t family)
+{
     um_event_t event = {.type = UM_EV_REGION_ALLOC};
 
     if (um_list_reserve(&gen->regions, &gen->regions_size, gen->n_regions + 1,
@@ -110,7 +115,7 @@ uint32_t um_gen_region(um_gen_t *gen, const char *label, uint64_t bytes)
     }
     gen->regions[gen->n_regions++] = (gen_region_t){gen->addr, bytes};
     event.u.region_alloc = (um_ev_region_alloc_t){.region = (uint32_t)gen->n_regions,
-                                                  .family = UM_FAMILY_MANAGED,
+                                                  .family = family,
                                                   .addr = gen->addr,
                                                   .bytes = bytes,
                                                   .device = UM_DEVICE_NONE,
@@ -123,6 +128,24 @@ uint32_t um_gen_region(um_gen_t *gen, const char *label, uint64_t bytes)
         put(gen, &event, gen->now_ns, TID);
     }
     return (uint32_t)gen->n_regions;
+}
+
+void um_gen_hint(um_gen_t *gen, um_hint_kind_t kind, int32_t device, uint32_t region, uint64_t at,
+                 uint64_t bytes, uint32_t stream)
+{
+    um_event_t event = {.type = UM_EV_HINT};
+    uint64_t on = (uint64_t)(device >= 0 ? device : 0) * STREAMS + stream % STREAMS;
+
+    event.u.hint = (um_ev_hint_t){.kind = kind,
+                                  .result = UM_HINT_APPLIED,
+                                  .addr = region_of(gen, region)->addr + at,
+                                  .bytes = bytes,
+                                  .device = device,
+                                  .region = region,
+                                  .stream = FIRST_STREAM + on,
+                                  .who = "app",
+                                  .why = ""};
+    call(gen, &event);
 }
 
 void um_gen_release(um_gen_t *gen, uint32_t region)

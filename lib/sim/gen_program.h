@@ -29,6 +29,11 @@ double um_gen_uniform(um_gen_t *gen); /* in (0, 1] */
 
 /* A managed region; label may be NULL. Returns its id. */
 uint32_t um_gen_region(um_gen_t *gen, const char *label, uint64_t bytes);
+/* Of another family: what kernels do there costs nothing but its time. */
+uint32_t um_gen_memory(um_gen_t *gen, const char *label, uint64_t bytes, um_family_t family);
+/* A prefetch or advice by the program, on a stream of the device. */
+void um_gen_hint(um_gen_t *gen, um_hint_kind_t kind, int32_t device, uint32_t region, uint64_t at,
+                 uint64_t bytes, uint32_t stream);
 void um_gen_release(um_gen_t *gen, uint32_t region);
 
 /* A kernel by its mangled name; a letter a parameter: c pointer to const, p pointer, v 8 bytes, i 4

@@ -38,7 +38,7 @@ static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
     const um_regions_stat_t *stat = &p->report->regions;
     um_workload_change_t *change = &p->changes[n];
 
-    if (f->change == UM_CHANGE_NONE || !f->n_places)
+    if (f->change == UM_CHANGE_NONE || (!f->n_places && f->change != UM_CHANGE_ROOM))
         return false;
     *change = (um_workload_change_t){.change = f->change, .regions = p->regions[n]};
     for (uint32_t i = 0; i < f->n_places; i++) {
@@ -59,13 +59,14 @@ static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
         change->hint_kind = own->kind;
         change->to_host = own->device < 0;
     }
-    return change->n_regions > 0;
+    return change->n_regions > 0 || f->change == UM_CHANGE_ROOM;
 }
 
 /* How much shorter the program is with these changes. UM_ERR_FULL: that would be too much work. */
 static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, size_t n,
                           int64_t *out)
 {
+    um_predict_t with = *p->with;
     um_workload_t *changed = NULL;
     um_sim_result_t result;
     um_status_t status;
@@ -74,9 +75,15 @@ static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, 
     if (p->left < p->cost)
         return UM_ERR_FULL;
     p->left -= p->cost;
-    status = um_workload_changed(p->with->workload, changes, n, room, &changed);
-    if (!status)
-        status = run(p->with, changed, &result);
+    for (size_t k = 0; k < n; k++) {
+        if (changes[k].change == UM_CHANGE_ROOM)
+            with.gpu_bytes = 0;
+    }
+    status = n == 1 && !with.gpu_bytes && changes->change == UM_CHANGE_ROOM
+                 ? run(&with, with.workload, &result)
+                 : um_workload_changed(with.workload, changes, n, room, &changed);
+    if (!status && changed)
+        status = run(&with, changed, &result);
     if (!status)
         *out = (int64_t)p->base.total_ns - (int64_t)result.total_ns;
     um_workload_free(changed);
@@ -94,6 +101,27 @@ static void error_bar(const um_predict_t *with, const um_sim_result_t *base,
     /* Compute is as it was recorded: the model errs in what is waited for. */
     findings->error_ns =
         bar ? (base->stall_ns + base->host_stall_ns) / 100 * bar->median_percent : 0;
+}
+
+/* Where mapping does not pay, moving it ahead may: the data is used more than it seems. */
+static um_status_t try_prefetch(predicting_t *p, um_finding_t *f, size_t n)
+{
+    um_workload_change_t change = p->changes[n];
+    int64_t alone_ns;
+    um_status_t status;
+
+    change.change = UM_CHANGE_PREFETCH;
+    status = saving(p, &change, 1, &alone_ns);
+    if (status || alone_ns <= f->alone_ns)
+        return status == UM_ERR_FULL ? UM_OK : status;
+    p->changes[n] = change;
+    f->change = UM_CHANGE_PREFETCH;
+    f->alone_ns = alone_ns;
+    *f->todo = *f->code12 = *f->code13 = '\0';
+    um_say_in(f->todo, "prefetch it to the GPU before the launch that takes it: replayed, that is "
+                       "better than to keep it with the CPU");
+    um_finding_prefetch_code(f);
+    return UM_OK;
 }
 
 static void say_basis(um_finding_t *f, const um_findings_t *findings)
@@ -138,6 +166,8 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
         if (!make_change(p, f, tried))
             continue;
         got = saving(p, &p->changes[tried], 1, &f->alone_ns);
+        if (got == UM_OK && f->change == UM_CHANGE_MAP && f->alone_ns <= 0)
+            got = try_prefetch(p, f, tried);
         if (got == UM_ERR_NO_MEMORY)
             status = got;
         if (got)

@@ -138,3 +138,44 @@ Test(predict, a_change_leaves_the_workload_as_it_was)
     cr_assert_eq(um_workload_changed(workload, &change, 1, 1024 * MIB, &changed),
                  UM_ERR_UNSUPPORTED);
 }
+
+Test(predict, repeats_of_a_hint_are_left_out_and_the_first_one_is_not)
+{
+    um_changed_region_t region = {.label = "data"};
+    um_workload_change_t change = {.change = UM_CHANGE_DROP_REPEATS,
+                                   .regions = &region,
+                                   .n_regions = 1};
+    um_workload_builder_t *builder;
+    um_workload_t *made, *changed;
+    um_event_t event = {.type = UM_EV_REGION_ALLOC};
+
+    cr_assert_eq(um_workload_builder_new(UM_WORKLOAD_GENERATED, "hints", &builder), UM_OK);
+    event.u.region_alloc = (um_ev_region_alloc_t){.region = 1,
+                                                  .family = UM_FAMILY_MANAGED,
+                                                  .addr = 64 * MIB,
+                                                  .bytes = 2 * MIB};
+    cr_assert_eq(um_workload_builder_step(builder, &event, 0, 0), UM_OK);
+    event = (um_event_t){.type = UM_EV_REGION_LABEL, .u.region_label = {1, "data"}};
+    cr_assert_eq(um_workload_builder_step(builder, &event, 0, 0), UM_OK);
+    for (int i = 0; i < 3; i++) {
+        event = (um_event_t){.type = UM_EV_HINT};
+        event.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFETCH,
+                                      .result = UM_HINT_APPLIED,
+                                      .addr = 64 * MIB,
+                                      .bytes = 2 * MIB,
+                                      .region = 1,
+                                      .who = "app",
+                                      .why = ""};
+        cr_assert_eq(um_workload_builder_step(builder, &event, 0, 0), UM_OK);
+    }
+    event = (um_event_t){.type = UM_EV_LAUNCH};
+    event.u.launch = (um_ev_launch_t){.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    cr_assert_eq(um_workload_builder_step(builder, &event, 0, 0), UM_OK);
+    cr_assert_eq(um_workload_builder_finish(builder, &made, NULL, 0), UM_OK);
+    cr_assert_eq(um_workload_changed(made, &change, 1, 1024 * MIB, &changed), UM_OK);
+    cr_assert_eq(changed->n_steps, made->n_steps - 2);
+    um_workload_free(changed);
+    region.label = "another";
+    cr_assert_eq(um_workload_changed(made, &change, 1, 1024 * MIB, &changed), UM_ERR_NOT_FOUND);
+    um_workload_free(made);
+}

@@ -40,9 +40,11 @@ typedef enum um_change {
     UM_CHANGE_OWNER = 6,          /* stays on the GPU that had it first, mapped for the others */
     UM_CHANGE_NO_READ_MOSTLY = 7, /* the program's advice is left out */
     UM_CHANGE_NO_LOCATION = 8,
-    UM_CHANGE_DROP_HINT = 9, /* the program's own calls of that kind on it are left out */
-    UM_CHANGE_EARLIER = 10,  /* its prefetches come before the launch before */
-    UM_CHANGE_COUNT = 11
+    UM_CHANGE_DROP_HINT = 9,     /* the program's own calls of that kind on it are left out */
+    UM_CHANGE_EARLIER = 10,      /* its prefetches come before the launch before */
+    UM_CHANGE_ROOM = 11,         /* all of the GPU's memory for managed data */
+    UM_CHANGE_DROP_REPEATS = 12, /* its own calls that ask for what holds already */
+    UM_CHANGE_COUNT = 13
 } um_change_t;
 
 typedef struct um_finding_kind um_finding_kind_t;
@@ -59,6 +61,7 @@ typedef struct um_finding {
     char predicted[160]; /* what a replay said, "" = there was none */
     uint64_t win_ns;
     uint32_t confidence; /* 0..100 that the description is right */
+    bool timeless;       /* not a matter of time that a trace shows: never folded */
     /* What the advice is worth in the driver model (sim/predict.h). */
     uint32_t replayed; /* not 0: it was tried */
     int64_t alone_ns;  /* how much shorter the program is; negative = longer */
@@ -126,6 +129,8 @@ void um_finding_kernel(const um_kernel_stat_t *kernel, char *out, size_t bytes);
 void um_finding_region(const um_report_t *report, uint32_t group, char *out, size_t bytes);
 /* "; CPU at fill (grid.c:12)", appended. */
 void um_finding_pc(char *field, size_t bytes, const um_report_t *report, uint64_t pc);
+/* The call that brings a range to the GPU, for both CUDAs. */
+void um_finding_prefetch_code(um_finding_t *finding);
 /* win_ns = spent less `bytes` at the direction's rate, and the sentence for it. */
 void um_finding_win(um_finding_t *finding, const um_report_t *report, const char *what,
                     uint64_t spent_ns, um_direction_t direction, uint64_t bytes);

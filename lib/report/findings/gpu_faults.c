@@ -37,7 +37,7 @@ static void which_launches(um_finding_t *f, const um_report_t *r, const um_kerne
                   kernel->faulted == 1 ? "one" : um_h(um_count(kernel->faulted)));
 }
 
-static void prefetch_code(um_finding_t *f)
+void um_finding_prefetch_code(um_finding_t *f)
 {
     um_say_in(f->code12, "cudaMemPrefetchAsync(p, n, device, stream);  /* before the launch */");
     um_say_in(f->code13, "cudaMemPrefetchAsync(p, n, (struct "
@@ -71,7 +71,6 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
     const um_kernel_stat_t *kernel = &r->kernels.kernels[k];
     um_finding_t f = {.kind = kind};
     uint64_t ns = 0, bytes = 0, faults = 0, all = 0, groups = 0, confidence = 0, in = 0, of = 0;
-    uint64_t region_bytes = 0;
     char name[160];
 
     for (size_t p = 0; p < r->kernels.n_pairs; p++) {
@@ -86,13 +85,17 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
         pair_bytes = less(pair->in_bytes, group->ping_pong.in_bytes, group->sums.in_bytes);
         pair_faults = less(pair->faults - pair->first_faults, group->ping_pong.gpu_faults,
                            group->sums.gpu_faults);
+        if (group->uses.returned_bytes >= r->limits.evicted_bytes) { /* eviction's to tell */
+            pair_ns = less(pair_ns, group->uses.returned_bytes, group->uses.in_bytes);
+            pair_bytes = less(pair_bytes, group->uses.returned_bytes, group->uses.in_bytes);
+            pair_faults = less(pair_faults, group->uses.returned_bytes, group->uses.in_bytes);
+        }
         if (!pair_bytes)
             continue;
         ns += pair_ns;
         bytes += pair_bytes;
         faults += pair_faults;
         all += pair->faults;
-        region_bytes += group->bytes * group->regions;
         groups += pair->groups;
         confidence += pair->confidence;
         in += group->pages_in;
@@ -113,19 +116,28 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
               um_h(um_bytes(bytes)), um_h(um_count(faults)), faults == 1 ? "" : "s",
               um_h(um_count(of ? in * 100 / of : 0)));
     which_launches(&f, r, kernel, faults);
-    um_say_in(f.todo, !want_dense
-                          ? "if it fits, prefetch all of it before the launch, the holes, too; if "
-                            "that moves too much, bring the accesses together, or let the GPU read "
-                            "over the link (SetAccessedBy)"
-                      : kernel->copy
-                          ? "prefetch the managed side of the copy to the GPU first, or let the "
-                            "source be the managed buffer itself"
-                          : "prefetch the data to the GPU before the launch, or copy it there in "
-                            "one piece");
-    prefetch_code(&f);
+    um_say_in(f.todo,
+              !want_dense
+                  ? "let the GPU read it over the link: keep it with the CPU; if it is used often "
+                    "and fits, prefetch all of it, the holes, too"
+              : kernel->copy
+                  ? "prefetch the managed side of the copy to the GPU first, or let the "
+                    "source be the managed buffer itself"
+                  : "prefetch the data to the GPU before the launch, or copy it there in "
+                    "one piece");
+    if (want_dense) {
+        um_finding_prefetch_code(&f);
+    } else {
+        um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
+                            "cudaCpuDeviceId); cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, "
+                            "device);");
+        um_say_in(f.code13, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, (struct "
+                            "cudaMemLocation){cudaMemLocationTypeHost, 0}); cudaMemAdvise(p, n, "
+                            "cudaMemAdviseSetAccessedBy, (struct "
+                            "cudaMemLocation){cudaMemLocationTypeDevice, device});");
+    }
     f.change = want_dense ? UM_CHANGE_PREFETCH : UM_CHANGE_MAP;
-    um_finding_win(&f, r, "of GPU fault service", ns, UM_TO_DEVICE,
-                   want_dense ? bytes : region_bytes);
+    um_finding_win(&f, r, "of GPU fault service", ns, UM_TO_DEVICE, bytes);
     f.confidence = sure(confidence, all);
     um_finding_evidence(&f, "gpu_faults", um_count(faults));
     um_finding_evidence(&f, "gpu_fault_groups", um_count(groups));
@@ -199,7 +211,7 @@ static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind,
     which_launches(&f, r, kernel, faults);
     um_say_in(f.todo, "populate the memory on the GPU before the kernel touches it; where the CPU "
                       "never needs it, allocate it with cudaMalloc");
-    prefetch_code(&f);
+    um_finding_prefetch_code(&f);
     f.change = UM_CHANGE_PREFETCH;
     f.win_ns = ns - ns / POPULATE_SPEEDUP;
     um_say_in(f.basis,

@@ -38,6 +38,7 @@ UM_DETECTOR(um_detect_not_evictable)
                       "those that are used seldom managed");
     um_say_in(f.code12, "cudaFreeAsync(p, stream); cudaMemPoolTrimTo(pool, 0);  /* before the "
                         "phase that needs the room */");
+    f.change = UM_CHANGE_ROOM;
     um_finding_win(&f, report, "of GPU fault service for what came back", spent, UM_TO_DEVICE,
                    returned);
     um_finding_evidence(&f, "not_evictable_bytes", um_bytes(bytes));

@@ -124,8 +124,11 @@ static um_status_t tell(const um_report_t *r, const um_finding_kind_t *kind,
         um_say_in(f.todo, "%s", text->todo);
         um_say_in(f.code12, "%s", text->code);
         f.win_ns = lost_ns(r, own, text->verdict);
+        f.timeless = !f.win_ns; /* the calls' own time was not recorded */
         um_say_in(f.basis, "%s", text->basis);
-        f.change = text->verdict == UM_OWN_LATE ? UM_CHANGE_EARLIER : UM_CHANGE_DROP_HINT;
+        f.change = text->verdict == UM_OWN_LATE        ? UM_CHANGE_EARLIER
+                   : text->verdict == UM_OWN_REDUNDANT ? UM_CHANGE_DROP_REPEATS
+                                                       : UM_CHANGE_DROP_HINT;
         um_finding_evidence(&f, "calls", um_count(own->calls));
         um_finding_evidence(&f, "bytes", um_bytes(own->bytes));
         um_finding_evidence(&f, "call_ns", um_ns(own->ns));

@@ -12,7 +12,7 @@ UM_DETECTOR(um_detect_pinned_pressure)
     const uint64_t *peak = report->regions.uses.peak_bytes;
     uint64_t bytes = peak[UM_FAMILY_PINNED] + peak[UM_FAMILY_MAPPED] + peak[UM_FAMILY_REGISTERED];
     uint64_t memory = report->n_traces ? report->traces[0].host_memory_bytes : 0;
-    um_finding_t f = {.kind = kind, .confidence = 85};
+    um_finding_t f = {.kind = kind, .confidence = 85, .timeless = true};
 
     if (!memory || bytes < memory / 100 * report->limits.pinned_percent)
         return UM_OK;

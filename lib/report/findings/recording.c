@@ -4,7 +4,7 @@
 
 UM_DETECTOR(um_detect_lost_records)
 {
-    um_finding_t f = {.kind = kind, .confidence = 100};
+    um_finding_t f = {.kind = kind, .confidence = 100, .timeless = true};
     uint64_t traces = 0, records = 0, bytes = 0;
     const char *reason = NULL;
 
@@ -48,7 +48,7 @@ static bool blind(const um_trace_stat_t *t)
 
 UM_DETECTOR(um_detect_tracing_off)
 {
-    um_finding_t f = {.kind = kind, .confidence = 100};
+    um_finding_t f = {.kind = kind, .confidence = 100, .timeless = true};
     uint64_t traces = 0;
 
     for (size_t i = 0; i < report->n_traces; i++) {

@@ -21,10 +21,10 @@ const um_finding_kind_t um_finding_table[] = {
     {"never-on-cpu", "managed memory that the CPU never touches", um_detect_never_on_cpu},
     {"pageable-copy", "copies from or to pageable host memory", um_detect_pageable_copy},
     {"used-once", "data that the CPU writes once and the GPU reads once", um_detect_used_once},
-    {"cyclic-sweep", "a sweep that is longer than the GPU's memory", um_detect_cyclic_sweep},
-    {"eviction", "data is pushed out of the GPU and comes back", um_detect_eviction},
     {"not-evictable", "memory that cannot be evicted leaves too little room",
      um_detect_not_evictable},
+    {"cyclic-sweep", "a sweep that is longer than the GPU's memory", um_detect_cyclic_sweep},
+    {"eviction", "data is pushed out of the GPU and comes back", um_detect_eviction},
     {"read-mostly-written", "ReadMostly on data that the GPU writes",
      um_detect_read_mostly_written},
     {"wrong-location", "a preferred location where nobody works", um_detect_wrong_location},
@@ -83,8 +83,8 @@ static bool is_worth_it(const um_report_t *report, const um_findings_t *findings
 {
     uint64_t span = findings->base_ns && f->replayed ? findings->base_ns : 0;
 
-    if (!f->win_ns && !f->replayed)
-        return true; /* about the trace, or the machine */
+    if (f->timeless && !f->replayed)
+        return true;
     for (size_t i = 0; !span && i < report->n_traces; i++) {
         const um_trace_stat_t *t = &report->traces[i];
 
