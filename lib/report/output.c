@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "demangle.h"
+#include "findings/explain.h"
 #include "findings/finding.h"
 #include "sarif.h"
 #include "sections.h"
@@ -340,6 +341,7 @@ static void finding_json(um_emitter_t *e, const um_findings_t *all, const um_fin
     um_emitter_pair(e, "where", NULL, um_text(f->where));
     um_emitter_pair(e, "seen", NULL, um_text(f->seen));
     um_emitter_pair(e, "todo", NULL, um_text(f->todo));
+    um_emitter_pair(e, "unless", NULL, um_text(um_explain(f->kind->name)->unless));
     um_emitter_object(e, "code");
     um_emitter_pair(e, "cuda12", NULL, um_text(f->code12));
     um_emitter_pair(e, "cuda13", NULL, um_text(*f->code13 ? f->code13 : f->code12));
@@ -412,6 +414,7 @@ static void finding_text(um_emitter_t *e, const um_findings_t *all, const um_fin
     if (*places)
         um_emitter_wrap(e, "regions", places);
     um_emitter_wrap(e, "do", f->todo);
+    um_emitter_wrap(e, "unless", um_explain(f->kind->name)->unless);
     um_emitter_wrap(e, "code", f->code12);
     if (*f->code13)
         um_emitter_wrap(e, "  CUDA 13", f->code13);

@@ -68,7 +68,7 @@ static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, 
 {
     um_predict_t with = *p->with;
     um_workload_t *changed = NULL;
-    um_sim_result_t result;
+    um_sim_result_t result = {0};
     um_status_t status;
     uint64_t room = p->with->gpu_bytes ? p->with->gpu_bytes : p->with->machine->memory_bytes;
 
