@@ -54,7 +54,7 @@ done
 # What the CPU reads after a wait is brought to it, whatever the wait was.
 mode=waits
 "$hints" $mode >alone.out
-ok "waits: the same" as_alone --advisors all -q --guard-per-mille 0
+ok "waits: the same" as_alone --advisors first_touch,ahead,readback -q --guard-per-mille 0
 ok "waits: what is read after them comes back by itself" [ "$(returned)" -ge $((4 * MIB)) ]
 
 # Advice is given, but not where the program gives it.
