@@ -364,6 +364,8 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
     if (hint->result != UM_HINT_APPLIED)
         return;
     if (hint->kind == UM_HINT_UNSET_ACCESSED_BY) {
+        if (region->state == TRIED || region->state == KEPT)
+            region->wanted = MANY; /* the guard took it back: it did not win */
         region->state = WATCHED;
         region->told = false;
         region->rounds = region->phases = 0;
@@ -554,14 +556,13 @@ static void advise(um_hints_t *hints, um_hint_t hint, um_hint_kind_t kind, int32
 }
 
 /* So that what the CPU took of all of it is told before anything is said about the first part. */
-static void look(const um_view_t *view, const region_t *region, uint64_t from)
+static void look(const um_view_t *view, uint32_t region, uint64_t from, uint64_t end)
 {
-    uint64_t end = region->addr + region->bytes;
     um_extent_t extent;
 
     for (uint64_t at = from, stop; at < end; at = stop) {
         stop = end - at < UM_VIEW_STRETCH_BYTES ? end : at + UM_VIEW_STRETCH_BYTES;
-        um_view_extents(view, region->id, at, stop - at, &extent, 1);
+        um_view_extents(view, region, at, stop - at, &extent, 1);
     }
 }
 
@@ -576,7 +577,8 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     if (region->id != stretch->region || stretch->range_bytes > self->limit)
         return;
     if (first && region->state != RELEASING)
-        look(view, region, region->state == WATCHED ? stretch->addr : region->kept_to);
+        look(view, region->id, region->state == WATCHED ? stretch->addr : region->kept_to,
+             region->state == WATCHED ? stretch->addr + stretch->range_bytes : region->to);
     if (region->state == RELEASING && first) {
         hint.addr = region->from;
         hint.bytes = region->kept_to - region->from;

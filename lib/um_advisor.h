@@ -44,7 +44,8 @@ typedef enum um_hint_order {
     UM_ORDER_BEFORE = 1,
     UM_ORDER_IDLE = 2, /* only while the link has nothing better to do; may be for regions that the
                           launch does not take, and outlives it */
-    UM_ORDER_AFTER = 3 /* once the wait is over, racing the CPU: what moves to the CPU must not be taken
+    UM_ORDER_AFTER =
+        3 /* once the wait is over, racing the CPU: what moves to the CPU must not be taken
                           from under a kernel */
 } um_hint_order_t;
 

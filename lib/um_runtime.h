@@ -23,7 +23,7 @@ typedef enum um_mode {
     UM_MODE_OBSERVE = 2, /* see and count, change nothing */
     UM_MODE_RECORD = 3,  /* observe and write a trace */
     UM_MODE_HINT = 4,    /* observe and prefetch */
-    UM_MODE_TRIAL = 5    /* the same, but nothing in every other round, to measure what it is worth */
+    UM_MODE_TRIAL = 5 /* the same, but nothing in every other round, to measure what it is worth */
 } um_mode_t;
 
 /* level: 0 error .. 3 debug. Comes on any thread, umrt's own included, in the middle of what it does: call

@@ -11,7 +11,7 @@ typedef struct um_summary {
     const char *trace_path;   /* RECORD; else NULL */
     uint64_t hinted_launches; /* launches that something was prefetched for */
     uint64_t declined;        /* arguments left alone because nothing was known about their use */
-    um_guard_stats_t guard; /* what it was worth; all zero = nobody measured */
+    um_guard_stats_t guard;   /* what it was worth; all zero = nobody measured */
     um_runtime_stats_t stats;
 } um_summary_t;
 

@@ -45,7 +45,7 @@ typedef struct um_trace_stat {
     uint32_t devices;
     uint64_t gpu_memory_bytes;  /* of the first GPU, 0 = not known */
     uint64_t host_memory_bytes; /* what the host has, or its control group allows; 0 likewise */
-    uint32_t tracing; /* um_tracing_t */
+    uint32_t tracing;           /* um_tracing_t */
     /* 1 << um_event_type_t: what the source did not record; what it recorded, or there was none */
     uint32_t off, unsure;
     uint64_t events, first_ns, last_ns;
