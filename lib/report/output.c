@@ -466,8 +466,12 @@ void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_end(e);
     if (findings->worth < findings->n && um_emitter_is_text(e))
         not_worth_it(e, findings, top);
-    if (*findings->why_not && findings->n)
-        um_emitter_line(e, "\n  not replayed: %s", findings->why_not);
+    if (*findings->why_not && findings->n) {
+        char *why_not = um_text_clean(findings->why_not); /* may name what the trace does */
+
+        um_emitter_line(e, "\n  not replayed: %s", why_not ? why_not : "");
+        free(why_not);
+    }
     if (!findings->found)
         um_emitter_line(e, um_report_complete(r)
                                ? "  none: nothing that umrt looks for is in this trace"

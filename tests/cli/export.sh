@@ -8,7 +8,7 @@
 h200=$UM_SRCDIR/tests/data/h200
 logs=$UM_SRCDIR/../shared/data/nvprof
 
-report() { "$umrt" report --json "$1" | grep -v '"path"\|"next"'; }
+report() { "$umrt" report --json --what-if 0 "$1" | grep -v '"path"\|"next"\|"where": "[^ ]*\.\(umt\|sqlite\)"'; }
 events() { "$umrt" dump "$1" | grep -v '^#'; }
 exported() { gives 0 "$umrt" export --sqlite x.sqlite "$1" && [ ! -s "$out" ] && [ ! -s "$err" ]; }
 
@@ -41,8 +41,8 @@ db.commit()
 PY
         rm x.sqlite
         for what in totals migrations kernels findings; do
-            "$umrt" report --json "$trace" >first
-            "$umrt" report --json nsight.umt >second
+            "$umrt" report --json --what-if 0 "$trace" >first
+            "$umrt" report --json --what-if 0 nsight.umt >second
             python3 - $what <<'PY' || return 1
 import json, sys
 def figures(name):

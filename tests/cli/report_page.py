@@ -109,8 +109,8 @@ ok("names that look like markup are text", lambda: run(
     "document.images.length === 0 && document.querySelectorAll('main script').length === 0 && "
     "document.body.textContent.includes('onerror=alert(1)')"))
 ok("all sections are there, each with a heading", lambda: run(
-    "[...document.querySelectorAll('section')].map(s => s.id).join(' ') === "
-    "'summary findings map what-if regions kernels phases' && "
+    "(wanted => [...document.querySelectorAll('section')].map(s => s.id).filter(id => wanted.includes(id)).join(' ') "
+    "=== wanted.join(' '))('summary findings map what-if regions kernels phases'.split(' ')) && "
     "[...document.querySelectorAll('section')].every(s => s.querySelector('h2').textContent)"))
 ok("the first findings are shown, the others when asked for", lambda: (
     before := run("document.querySelectorAll('.finding').length"), click("#findings > button"),

@@ -86,7 +86,7 @@ Test(import_refused, what_is_not_a_file_of_a_profiler)
     write_file("head.sqlite", "SQLite format 3", 16);
     expect_refused("head.sqlite", UM_ERR_FORMAT, "not a database");
     um_make_database("other.sqlite", "CREATE TABLE music(song TEXT);");
-    expect_refused("other.sqlite", UM_ERR_FORMAT, "neither nvprof's nor");
+    expect_refused("other.sqlite", UM_ERR_FORMAT, "neither nvprof's");
 }
 
 Test(import_refused, a_file_that_may_not_be_read)

@@ -201,6 +201,16 @@ Test(sim_footprint, what_is_known_exactly_is_brought_and_hardly_anything_else)
 
 /* ---- from run to run ---- */
 
+static void forget(void)
+{
+    for (size_t i = 0; i < n_facts; i++) {
+        free((char *)fact[i].u.learned.who);
+        free((char *)fact[i].u.learned.what);
+        free((char *)fact[i].u.learned.kernel);
+    }
+    n_facts = 0;
+}
+
 static void keep(void *ctx, const um_event_t *event)
 {
     um_event_t *copy = &fact[n_facts++];
@@ -222,13 +232,14 @@ Test(sim_footprint, a_run_that_knows_is_not_slower_than_the_one_that_learned)
         uint64_t percent = strcmp(pattern->name, "graph") == 0 ? 105 : 102;
 
         open_pattern(pattern->name, 512 * MIB, 4);
-        n_facts = 0;
+        forget();
         cold = run("run", false, NULL, keep);
         warm = run("run", true, NULL, NULL);
         cr_assert_leq(warm.total_ns * 100, cold.total_ns * percent, "%s: %.3f ms, cold %.3f",
                       pattern->name, (double)warm.total_ns * 1e-6, (double)cold.total_ns * 1e-6);
         um_workload_free(workload);
     }
+    forget();
 }
 
 /* What is believed of another program's data must not cost more than the driver alone takes. */
@@ -238,7 +249,7 @@ Test(sim_footprint, a_profile_of_another_input_costs_little)
         um_sim_result_t plain, misled;
 
         open_pattern(patterns[i], 64 * MIB, 4);
-        n_facts = 0;
+        forget();
         run("run", false, NULL, keep);
         um_workload_free(workload);
         open_pattern(patterns[i], 512 * MIB, 4);
@@ -247,4 +258,5 @@ Test(sim_footprint, a_profile_of_another_input_costs_little)
         cr_assert_leq(misled.total_ns, plain.total_ns + plain.total_ns / 50, "%s", patterns[i]);
         um_workload_free(workload);
     }
+    forget();
 }
