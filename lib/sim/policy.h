@@ -18,7 +18,7 @@ typedef struct um_policy {
 
 /* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm,
  * placement, evict;
- * "run": the advisors of `umrt run` without options; "umrt": all of them together, as with
+ * "run": first_touch and ahead alone; "umrt": all of them together, as with
  * --advisors=all. Ends with name == NULL. */
 extern const um_policy_t um_policies[];
 
