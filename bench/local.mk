@@ -63,7 +63,8 @@ UM_BENCHES += %D%/bench_sim
 %C%_bench_sim_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS) -lm
 # is the report's first finding the fault that was planted? make bench-report
 EXTRA_PROGRAMS += %D%/report_accuracy
-%C%_report_accuracy_SOURCES = %D%/report_accuracy.c
+um_planted = %D%/planted.h %D%/planted_fitted.c %D%/planted_held_out.c %D%/planted_run.c
+%C%_report_accuracy_SOURCES = %D%/report_accuracy.c $(um_planted)
 %C%_report_accuracy_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS)
 bench-report: bench/report_accuracy
 	./bench/report_accuracy
