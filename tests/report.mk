@@ -1,12 +1,27 @@
 # Attribution and report. The report is libumtool's, so its tests link that before libumcore.
-check_PROGRAMS += tests/unit/attribution tests/unit/report_findings tests/unit/report_logs
+check_PROGRAMS += tests/unit/attribution tests/unit/report_logs
 report_ldadd = libumtool.la $(LDADD) $(SQLITE_LIBS) $(JANSSON_LIBS)
 report_stream = tests/unit/report_stream.h tests/unit/report_stream.c
+report_found = tests/unit/report_found.h $(report_stream)
+report_kinds = tests/unit/report_kinds.h $(report_found)
 
 tests_unit_attribution_SOURCES = tests/unit/attribution.c
 
-tests_unit_report_findings_SOURCES = tests/unit/report_findings.c $(report_stream)
+check_PROGRAMS += tests/unit/report_faults tests/unit/report_findings tests/unit/report_ping_pong
+tests_unit_report_faults_SOURCES = tests/unit/report_faults.c $(report_found)
+tests_unit_report_faults_LDADD = $(report_ldadd)
+tests_unit_report_findings_SOURCES = tests/unit/report_findings.c $(report_found)
 tests_unit_report_findings_LDADD = $(report_ldadd)
+tests_unit_report_ping_pong_SOURCES = tests/unit/report_ping_pong.c $(report_found)
+tests_unit_report_ping_pong_LDADD = $(report_ldadd)
+
+check_PROGRAMS += tests/unit/report_families tests/unit/report_hints tests/unit/report_kinds
+tests_unit_report_families_SOURCES = tests/unit/report_families.c $(report_kinds)
+tests_unit_report_families_LDADD = $(report_ldadd)
+tests_unit_report_hints_SOURCES = tests/unit/report_hints.c $(report_kinds)
+tests_unit_report_hints_LDADD = $(report_ldadd)
+tests_unit_report_kinds_SOURCES = tests/unit/report_kinds.c $(report_kinds)
+tests_unit_report_kinds_LDADD = $(report_ldadd)
 
 tests_unit_report_logs_SOURCES = tests/unit/report_logs.c $(report_stream)
 tests_unit_report_logs_LDADD = $(report_ldadd)
@@ -40,10 +55,6 @@ tests_unit_report_html_LDADD = $(report_ldadd)
 check_PROGRAMS += tests/unit/report_random
 tests_unit_report_random_SOURCES = tests/unit/report_random.c $(report_stream)
 tests_unit_report_random_LDADD = $(report_ldadd)
-
-check_PROGRAMS += tests/unit/report_kinds
-tests_unit_report_kinds_SOURCES = tests/unit/report_kinds.c $(report_stream)
-tests_unit_report_kinds_LDADD = $(report_ldadd)
 
 check_PROGRAMS += tests/unit/sim_predict
 tests_unit_sim_predict_SOURCES = tests/unit/sim_predict.c

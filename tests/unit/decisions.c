@@ -305,3 +305,18 @@ Test(decisions, two_live_regions_whose_ids_collide_are_kept_apart)
     }
     program_stop();
 }
+
+Test(hinting, a_region_that_is_to_be_left_alone_is)
+{
+    program_start("all", NULL);
+    allocate(1, 0, 16 * MIB);
+    say(1, UM_REGION_HINT_OFF);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(run(7, 1), 0);
+        cr_assert_eq(wait_all(), 0);
+        touch(0, 16 * MIB);
+    }
+    say(1, 0);
+    cr_assert_geq(run(7, 1), 1);
+    program_stop();
+}

@@ -9,22 +9,10 @@
 static uint64_t pause_ns = 10000000;
 static bool cpu_comes = true; /* and takes it all back before every launch */
 
-static void define(bool is_const)
-{
-    um_param_t param = {.size_bytes = 8,
-                        .flags = is_const ? UM_PARAM_CONST_POINTER | UM_PARAM_POINTER
-                                          : UM_PARAM_POINTER};
-    um_event_t event = {.type = UM_EV_KERNEL, .time_ns = tick()};
-
-    event.u.kernel = (um_ev_kernel_t){
-        .kernel = KERNEL, .name = "k", .n_params = 1, .layout_known = 1, .params = &param};
-    feed(event);
-}
-
 static void start(bool is_const)
 {
     program_start("placement,first_touch,ahead", NULL);
-    define(is_const);
+    define_kernel(KERNEL, is_const);
     allocate(1, 0, BYTES);
 }
 

@@ -209,6 +209,45 @@ static inline unsigned hints_by(unsigned first, const char *who, uint32_t kind, 
     return n;
 }
 
+/* ---- what else is told of a program ---- */
+
+/* A kernel of one pointer, to what it may not write or to what it may. */
+static inline void define_kernel(uint32_t kernel, bool is_const)
+{
+    um_param_t param = {.size_bytes = 8,
+                        .flags = is_const ? UM_PARAM_CONST_POINTER | UM_PARAM_POINTER
+                                          : UM_PARAM_POINTER};
+    um_event_t event = {.type = UM_EV_KERNEL, .time_ns = tick()};
+
+    event.u.kernel = (um_ev_kernel_t){
+        .kernel = kernel, .name = "k", .n_params = 1, .layout_known = 1, .params = &param};
+    feed(event);
+}
+
+/* What CUPTI would tell of a move. */
+static inline void record(uint32_t region, uint64_t offset, uint64_t bytes, int32_t to,
+                          uint32_t cause)
+{
+    um_event_t event = {.type = UM_EV_MIGRATE, .time_ns = tick()};
+
+    event.u.migrate = (um_ev_migrate_t){.addr = FAKE_BASE + offset,
+                                        .bytes = bytes,
+                                        .src = to < 0 ? FAKE_GPU : UM_DEVICE_HOST,
+                                        .dst = to,
+                                        .cause = cause,
+                                        .region = region};
+    feed(event);
+}
+
+/* The user's word on a region: UM_REGION_HINT_*. */
+static inline void say(uint32_t region, uint32_t flags)
+{
+    um_event_t event = {.type = UM_EV_REGION_HINT, .time_ns = tick()};
+
+    event.u.region_hint = (um_ev_region_hint_t){.region = region, .flags = flags};
+    feed(event);
+}
+
 /* ---- from run to run ---- */
 
 typedef struct kept {

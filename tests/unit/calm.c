@@ -1,0 +1,337 @@
+/* The rule of advisors/calm.c: what goes to and fro is kept with the CPU, and let go in time. */
+#include <criterion/criterion.h>
+
+#include "program_fake.h"
+
+static unsigned kept_by_calm(unsigned first)
+{
+    return hints_by(first, "calm", UM_HINT_ACCESSED_BY, NULL);
+}
+
+static unsigned let_go_by_calm(unsigned first)
+{
+    return hints_by(first, "calm", UM_HINT_UNSET_ACCESSED_BY, NULL);
+}
+
+/* Does the GPU reach it where it is, by the hints so far? */
+static bool is_kept(uint64_t offset)
+{
+    bool kept = false;
+
+    for (unsigned i = 0; i < program.n_hints; i++) {
+        const um_hint_t *hint = &program.hint[i];
+
+        if (hint->addr > FAKE_BASE + offset || hint->addr + hint->bytes <= FAKE_BASE + offset)
+            continue;
+        kept |= hint->kind == UM_HINT_ACCESSED_BY;
+        kept &= hint->kind != UM_HINT_UNSET_ACCESSED_BY;
+    }
+    return kept;
+}
+
+/* The GPU takes all of region 1 in `gpu_us`, the CPU takes back what is not kept. */
+static void to_and_fro(uint64_t bytes, uint64_t gpu_us)
+{
+    run(7, 1);
+    for (uint64_t at = 0; at < bytes; at += UM_PAGE_BYTES)
+        if (is_kept(at))
+            fake_set(&program.tables, at, UM_PAGE_BYTES, true);
+    program.tables.now_ns += gpu_us * 1000;
+    wait_all();
+    touch(0, bytes);
+}
+
+Test(calm, keeps_a_small_range_once_it_has_come_back_twice)
+{
+    unsigned n;
+
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 4 * MIB);
+    touch(0, 4 * MIB);
+    for (int i = 0; i < 6; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert_eq(hints_by(0, "calm", UM_HINT_PREFERRED_LOCATION, NULL), 1);
+    for (unsigned i = 0; i < program.n_hints; i++)
+        if (program.hint[i].kind == UM_HINT_ACCESSED_BY) {
+            cr_assert_eq(program.hint[i].device, FAKE_GPU);
+            cr_assert_eq(program.hint[i].addr, FAKE_BASE);
+            cr_assert_eq(program.hint[i].bytes, 4 * MIB);
+        } else if (program.hint[i].kind == UM_HINT_PREFERRED_LOCATION) {
+            cr_assert_eq(program.hint[i].device, UM_DEVICE_HOST);
+        }
+    /* ahead has been made to leave it alone */
+    n = program.n_hints;
+    for (int i = 0; i < 6; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(program.n_hints, n);
+    program_stop();
+}
+
+Test(calm, of_a_large_range_tries_a_quarter_and_then_keeps_all_but_the_last_block)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    for (int i = 0; i < 2; i++)
+        to_and_fro(64 * MIB, 2000);
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert(is_kept(16 * MIB - 1) && !is_kept(16 * MIB));
+    for (int i = 0; i < 4; i++)
+        to_and_fro(64 * MIB, 2000);
+    cr_assert_eq(kept_by_calm(0), 2);
+    cr_assert(is_kept(62 * MIB - 1) && !is_kept(62 * MIB));
+    cr_assert_eq(let_go_by_calm(0), 0);
+    program_stop();
+}
+
+Test(calm, a_quarter_that_the_kernel_goes_through_often_is_let_go)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    to_and_fro(64 * MIB, 2000);
+    to_and_fro(64 * MIB, 40000); /* a quarter is kept: twenty times through it */
+    cr_assert_eq(kept_by_calm(0), 1);
+    to_and_fro(64 * MIB, 2000);
+    cr_assert_eq(let_go_by_calm(0), 1);
+    cr_assert_eq(hints_by(0, "calm", UM_HINT_UNSET_PREFERRED_LOCATION, NULL), 1);
+    for (int i = 0; i < 6; i++)
+        to_and_fro(64 * MIB, 2000);
+    program_stop();
+}
+
+Test(calm, where_the_gpu_computes_long_the_trial_is_held_against_the_waits_before)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    to_and_fro(64 * MIB, 90000);
+    to_and_fro(64 * MIB, 60000);
+    cr_assert_eq(kept_by_calm(0), 0); /* the first wait has more in it than others */
+    for (int i = 0; i < 5; i++)
+        to_and_fro(64 * MIB, 60000);
+    cr_assert_eq(kept_by_calm(0), 2);
+    cr_assert(is_kept(0) && is_kept(62 * MIB - 1));
+    program_stop();
+}
+
+Test(calm, lets_go_when_the_cpu_no_longer_comes_for_the_last_block)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    for (int i = 0; i < 6; i++)
+        to_and_fro(64 * MIB, 2000);
+    cr_assert(is_kept(0) && is_kept(61 * MIB));
+    for (int i = 0; i < 12; i++) {
+        run(7, 1);
+        if (!let_go_by_calm(0))
+            fake_set(&program.tables, 0, 62 * MIB, true);
+        wait_all();
+    }
+    cr_assert_eq(let_go_by_calm(0), 1);
+    cr_assert(!is_kept(0) && !is_kept(61 * MIB));
+    program_stop();
+}
+
+Test(calm, a_small_range_is_let_go_in_time_to_see_whether_it_still_comes_back)
+{
+    program_start("calm,ahead", NULL);
+    allocate(1, 0, 4 * MIB);
+    for (int i = 0; i < 6; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(kept_by_calm(0), 1);
+    for (int i = 0; i < 140; i++) {
+        run(7, 1);
+        wait_all();
+    }
+    cr_assert_eq(let_go_by_calm(0), 1);
+    cr_assert_eq(hints_by(0, "calm", UM_HINT_UNSET_PREFERRED_LOCATION, NULL), 1);
+    cr_assert_eq(kept_by_calm(0), 1); /* it does not */
+    program_stop();
+}
+
+Test(calm, lets_go_where_waits_become_longer_than_the_cpu_saves)
+{
+    unsigned i;
+
+    program_start("calm,ahead", NULL);
+    allocate(1, 0, 4 * MIB);
+    for (i = 0; i < 6; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(kept_by_calm(0), 1);
+    for (i = 0; i < 3 && !let_go_by_calm(0); i++)
+        to_and_fro(4 * MIB, 5000);
+    cr_assert_eq(let_go_by_calm(0), 1);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_the_gpu_uses_often_between)
+{
+    program_start("calm", NULL);
+    allocate(1, 0, 64 * MIB);
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 8; k++)
+            run(7, 1);
+        to_and_fro(64 * MIB, 100);
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_does_not_come_back)
+{
+    program_start("calm", NULL);
+    allocate(1, 0, 64 * MIB);
+    for (uint64_t i = 0; i < 20; i++) {
+        run(7, 1);
+        wait_all();
+        touch(i * 3 * MIB, MIB); /* elsewhere each time */
+        record(1, i * 3 * MIB, MIB, UM_DEVICE_HOST, UM_CAUSE_COHERENCE);
+    }
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_is_larger_than_its_limit)
+{
+    setenv("UMRT_CALM_LIMIT", "64M", 1);
+    program_start("calm", NULL);
+    allocate(1, 0, 128 * MIB);
+    for (int i = 0; i < 20; i++)
+        to_and_fro(128 * MIB, 100);
+    cr_assert_eq(program.n_hints, 0);
+    program_stop();
+}
+
+Test(calm, leaves_alone_what_moves_on_from_round_to_round)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 128 * MIB);
+    touch(0, 128 * MIB);
+    for (uint64_t i = 0; i < 24; i++) {
+        run(7, 1);
+        program.tables.now_ns += 4000000;
+        wait_all();
+        touch(i % 8 * 16 * MIB, 16 * MIB); /* another eighth each time */
+    }
+    for (unsigned i = 0; i < program.n_hints; i++)
+        if (program.hint[i].kind == UM_HINT_ACCESSED_BY)
+            cr_assert_leq(program.hint[i].bytes, 4 * MIB); /* a trial, at most */
+    cr_assert_leq(kept_by_calm(0), 3);
+    program_stop();
+}
+
+Test(calm, keeps_what_readback_would_bring_to_the_cpu_each_time)
+{
+    program_start("calm,first_touch,ahead,readback", NULL);
+    allocate(1, 0, 4 * MIB);
+    touch(0, 4 * MIB);
+    for (int i = 0; i < 12; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(kept_by_calm(0), 1);
+    program_stop();
+}
+
+Test(calm, keeps_a_tiny_region_that_is_with_the_cpu_again_and_again)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 4096);
+    for (int i = 0; i < 6; i++) {
+        run(7, 1);
+        wait_all();
+        touch(0, 4096);
+    }
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert(is_kept(0));
+    program_stop();
+}
+
+Test(calm, leaves_a_tiny_region_alone_that_very_many_threads_may_hit)
+{
+    um_arg_t arg = {.region = 1};
+
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 4096);
+    for (int i = 0; i < 12; i++) {
+        um_event_t event = event_launch(tick(), ++program.correlation, &arg, 1);
+
+        event.u.launch.kernel = 7;
+        for (int d = 0; d < 3; d++)
+            event.u.launch.grid[d] = event.u.launch.block[d] = 1;
+        event.u.launch.grid[0] = event.u.launch.block[0] = 1024;
+        feed(event);
+        fake_set(&program.tables, 0, 4096, false);
+        wait_all();
+        touch(0, 4096);
+    }
+    cr_assert_eq(kept_by_calm(0), 0);
+    program_stop();
+}
+
+Test(calm, what_the_guard_has_taken_back_is_not_kept_again_soon)
+{
+    um_event_t undone = {.type = UM_EV_HINT};
+
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 4 * MIB);
+    touch(0, 4 * MIB);
+    for (int i = 0; i < 6; i++)
+        to_and_fro(4 * MIB, 100);
+    cr_assert_eq(kept_by_calm(0), 1);
+    undone.time_ns = tick();
+    undone.u.hint = (um_ev_hint_t){.kind = UM_HINT_UNSET_ACCESSED_BY,
+                                   .result = UM_HINT_APPLIED,
+                                   .addr = FAKE_BASE,
+                                   .bytes = 4 * MIB,
+                                   .region = 1,
+                                   .who = "calm",
+                                   .why = "it did not win"};
+    feed(undone);
+    for (int i = 0; i < 20; i++) {
+        run(7, 1);
+        wait_all();
+        touch(0, 4 * MIB);
+    }
+    cr_assert_eq(kept_by_calm(0), 1);
+    program_stop();
+}
+
+static um_ev_learned_t learned_by_calm;
+
+static void keep_learned(void *ctx, const um_event_t *event)
+{
+    (void)ctx;
+    if (strcmp(event->u.learned.who, "calm") == 0)
+        learned_by_calm = event->u.learned;
+}
+
+Test(calm, what_won_in_an_earlier_run_is_kept_from_the_first_launch_if_the_cpu_has_it)
+{
+    um_event_t event = {.type = UM_EV_LEARNED};
+
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    for (int i = 0; i < 8; i++)
+        to_and_fro(64 * MIB, 2000);
+    um_hinter_learned(program.hinter, keep_learned, NULL);
+    cr_assert_neq(learned_by_calm.role, 0);
+    program_stop();
+
+    learned_by_calm.who = "calm";
+    learned_by_calm.what = "kept";
+    event.u.learned = learned_by_calm;
+    program = (program_t){.free_bytes = 4096 * MIB};
+    program_start("calm,first_touch,ahead", NULL);
+    feed(event);
+    allocate(1, 0, 64 * MIB);
+    allocate(2, 64 * MIB, 64 * MIB); /* of the same role, but nobody has written it */
+    touch(0, 64 * MIB);
+    run(7, 2);
+    cr_assert_eq(kept_by_calm(0), 0);
+    run(7, 1);
+    cr_assert(is_kept(0) && is_kept(61 * MIB) && !is_kept(62 * MIB));
+    program_stop();
+}

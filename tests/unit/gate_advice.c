@@ -1,0 +1,82 @@
+/* Advice at the gate: whole ranges, and never where the program advises itself. */
+#include <criterion/criterion.h>
+
+#include "gate_fake.h"
+
+static uint32_t advise(um_gate_t *gate, uint32_t kind, uint64_t offset, uint64_t bytes)
+{
+    um_hint_t hint = prefetch(offset, bytes);
+
+    hint.kind = kind;
+    hint.device = UM_DEVICE_HOST;
+    hint.order = UM_ORDER_BEFORE;
+    return um_gate_propose(gate, &hint, &cause);
+}
+
+static void app_advises(um_gate_t *gate, uint32_t kind, uint64_t offset, uint64_t bytes)
+{
+    um_ev_hint_t hint = {.kind = kind,
+                         .result = UM_HINT_APPLIED,
+                         .addr = FAKE_BASE + offset,
+                         .bytes = bytes,
+                         .region = FAKE_REGION,
+                         .who = "app"};
+
+    um_gate_app(gate, &hint);
+}
+
+Test(gate, advice_is_one_piece_whatever_its_size_and_order)
+{
+    um_event_t own = event_sync(1, UM_SYNC_DEVICE, 0, 1);
+    um_gate_t *gate;
+
+    keeper.base.lacks_orders = 1u << UM_ORDER_BEFORE;
+    gate = new_gate();
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, MIB, 500 * MIB), 1);
+    cr_assert_eq(keeper.hint[0].bytes, REGION_BYTES - MIB);
+    um_gate_sync(gate, &own);
+    take(gate, FAKE_GPU, 0, 0, REGION_BYTES);
+    cr_assert_eq(keeper.cancelled_launches + keeper.overtaken, 0, "it is not about this launch");
+    finish(gate);
+}
+
+Test(gate, where_the_program_advises_nothing_else_is_advised)
+{
+    um_gate_t *gate = new_gate();
+
+    app_advises(gate, UM_HINT_READ_MOSTLY, 8 * MIB, 8 * MIB);
+    cr_assert_eq(advise(gate, UM_HINT_PREFERRED_LOCATION, 0, 9 * MIB), 0);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 15 * MIB, 9 * MIB), 0);
+    cr_assert_eq(advise(gate, UM_HINT_UNSET_READ_MOSTLY, 8 * MIB, MIB), 0, "it is the program's");
+    expect_refused(gate, UM_HINT_REFUSED_DISABLED, 3);
+    cr_assert_eq(advise(gate, UM_HINT_UNSET_ACCESSED_BY, 8 * MIB, MIB), 1, "that was ours");
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 16 * MIB, MIB), 1);
+    cr_assert_eq(propose(gate, 8 * MIB, MIB, 1), 1, "a prefetch is no advice");
+    um_gate_region_gone(gate, FAKE_REGION);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 8 * MIB, MIB), 1);
+    finish(gate);
+}
+
+Test(gate, more_advice_than_is_remembered_makes_the_region_the_programs)
+{
+    um_gate_t *gate = new_gate();
+
+    for (uint64_t i = 0; i <= 256; i++)
+        app_advises(gate, UM_HINT_ACCESSED_BY, i * 2 * UM_PAGE_BYTES, UM_PAGE_BYTES);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 64 * MIB, MIB), 0);
+    finish(gate);
+}
+
+Test(gate, discarding_is_the_programs_alone)
+{
+    um_hint_t hint = prefetch(0, MIB);
+    um_gate_t *gate = new_gate();
+
+    hint.kind = UM_HINT_DISCARD;
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
+    expect_refused(gate, UM_HINT_REFUSED_DISABLED, 1);
+    hint.kind = UM_HINT_NONE;
+    cr_assert_eq(um_gate_propose(gate, &hint, &cause), 0);
+    expect_refused(gate, UM_HINT_REFUSED_RANGE, 1);
+    finish(gate);
+}
