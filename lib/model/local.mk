@@ -1,4 +1,5 @@
-libumcore_la_SOURCES += %D%/pagemap.c %D%/residency.c %D%/residency.h
+libumcore_la_SOURCES += %D%/pagemap.c
+libumcore_la_SOURCES += %D%/residency.c %D%/residency.h %D%/residency_impl.h %D%/residency_look.c
 libumcore_la_SOURCES += %D%/profile.c %D%/profile_file.c %D%/profile.h %D%/profile_set.h
 libumcore_la_SOURCES += %D%/attribution.c %D%/attribution.h
 libumcore_la_SOURCES += %D%/footprint.c %D%/footprint.h %D%/footprint_impl.h \
