@@ -233,6 +233,8 @@ void um_top_plain(const um_top_view_t *view, const char *before, bool all, FILE 
             s->hints_applied, s->hints_failed, s->hints_cancelled);
     fprintf(to, " guard_places=%" PRIu64 " guard_given_up=%" PRIu64 " guard_withheld=%" PRIu64,
             f->guard_groups, f->guard_lost, f->guard_withheld);
+    if (f->guard_at_once)
+        fprintf(to, " threads_at_once=%" PRIu32, f->guard_at_once);
     if (f->guard_measured)
         fprintf(to, " saved_ns=%" PRId64 " saved_error_ns=%" PRIu64, f->guard_saved_ns,
                 f->guard_error_ns);
@@ -318,6 +320,11 @@ static void guard_line(const um_top_figures_t *f, um_top_line_fn line, void *ctx
             time_of(saved, (uint64_t)(lost ? -f->guard_saved_ns : f->guard_saved_ns)),
             time_of(error, f->guard_error_ns), count(withheld, f->guard_withheld),
             count(rounds, f->guard_rounds + f->guard_withheld), f->guard_lost, f->guard_groups);
+    else if (f->guard_at_once)
+        say(line, ctx, false,
+            "worth       not measured: %" PRIu32 " threads launch at once; given up in %" PRIu64
+            " of %" PRIu64 " places",
+            f->guard_at_once, f->guard_lost, f->guard_groups);
     else
         say(line, ctx, false,
             "worth       not measured yet; %s of %s rounds withheld, %" PRIu64 " places",

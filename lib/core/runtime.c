@@ -192,6 +192,7 @@ static void top_figures(void *ctx, um_top_figures_t *out)
     out->guard_lost = hints.guard.lost;
     out->guard_rounds = hints.guard.rounds;
     out->guard_withheld = hints.guard.withheld;
+    out->guard_at_once = hints.guard.at_once;
     out->guard_measured = hints.guard.measured;
     out->guard_saved_ns = hints.guard.saved_ns;
     out->guard_error_ns = hints.guard.error_ns;

@@ -74,7 +74,12 @@ static void worth(const um_guard_stats_t *guard, char *out, size_t bytes)
         return;
     um_summary_ns((uint64_t)(guard->saved_ns < 0 ? -guard->saved_ns : guard->saved_ns), time);
     um_summary_ns(guard->error_ns, error);
-    if (guard->measured)
+    if (guard->at_once)
+        used = (size_t)snprintf(out, bytes,
+                                "; what that saved is not measured: %" PRIu32
+                                " threads launch at once",
+                                guard->at_once);
+    else if (guard->measured)
         used = (size_t)snprintf(out, bytes, "; %s %s +- %s, by %" PRIu64 " round%s without hints",
                                 guard->saved_ns < 0 ? "lost" : "saved", time, error,
                                 guard->withheld, plural(guard->withheld));

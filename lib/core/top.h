@@ -17,7 +17,7 @@
 
 #define UM_TOP_FILE     "umrt-top" /* of the memfd */
 #define UM_TOP_MAGIC    "umrt-top"
-#define UM_TOP_VERSION  1u /* a new one with any change of what follows */
+#define UM_TOP_VERSION  2u /* a new one with any change of what follows */
 #define UM_TOP_REGIONS  128u
 #define UM_TOP_ADVISORS 16u
 #define UM_TOP_MODULES  16u
@@ -77,7 +77,8 @@ typedef struct um_top_figures {
     uint64_t guard_error_ns;
     uint64_t gpu_faults, cpu_faults, migrations, to_gpu_bytes, to_host_bytes;
     uint64_t managed_bytes; /* of live regions */
-    uint32_t n_advisors, n_regions, n_modules, zero;
+    uint32_t n_advisors, n_regions, n_modules;
+    uint32_t guard_at_once; /* not 0: so many threads launch at once, which is not measured */
     um_top_advisor_t advisor[UM_TOP_ADVISORS];
     um_top_region_t region[UM_TOP_REGIONS]; /* managed ones first, large ones first */
     um_top_module_t module[UM_TOP_MODULES];

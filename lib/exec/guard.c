@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "in_force.h"
+#include "samples.h"
+#include "teams.h"
 
 #define PLACES      4096u
 #define PROBES      8u
-#define SAMPLES     16u   /* of each sort, the latest ones */
-#define ENOUGH      3u    /* rounds of a sort before anything is concluded from it */
-#define NAMES       4096u /* regions and kernels known by id modulo this: the latest ones */
-#define BACK        16u   /* ranges of advice that one group can take back */
-#define SECOND_LOOK 64u   /* rounds after which a lost group is looked at again, doubling */
-#define SELDOM      4096u /* the longest such pause */
-#define GAIN        100   /* a group that surely gains less than 1/100 of its round is given up */
+#define ENOUGH      3u     /* rounds of a sort before anything is concluded from it */
+#define NAMES       4096u  /* regions and kernels known by id modulo this: the latest ones */
+#define BACK        16384u /* ranges of advice that can be taken back, of all groups */
+#define SECOND_LOOK 64u    /* rounds after which a lost group is looked at again, doubling */
+#define SELDOM      4096u  /* the longest such pause */
+#define GAIN        100    /* a group that surely gains less than 1/100 of its round is given up */
+#define SHARED      10 /* with more than 1/10 of the rounds beside other teams' nothing sums up */
 
 /* What it costs to leave bytes to faults instead of prefetching them, before it is measured. H200: 1 GiB
  * takes 112-136 ms by faults and 23 ms by prefetch. */
@@ -24,58 +27,64 @@
 
 typedef enum verdict { OPEN = 0, WON = 1, LOST = 2 } verdict_t;
 
-/* Durations of rounds. */
-typedef struct samples {
-    uint64_t ns[SAMPLES];
-    uint32_t n; /* ever */
-} samples_t;
-
 typedef struct group {
-    samples_t with, without;
+    um_samples_t with, without;
     uint64_t rounds;        /* with hints */
     uint64_t bytes, before; /* admitted in this round and in the last one that had any */
     uint32_t verdict;       /* verdict_t */
     uint32_t since, pause;  /* rounds since the last one without, or since it was lost; and how many
                                 there have to be */
     bool advice, in_force;  /* it advises; all through this round something is in force */
-    uint32_t n_back, taken; /* of `back`: all, and those handed out after the group was lost */
-    um_hint_t *back;        /* advice as it was admitted, BACK at most; few groups give any */
+    um_in_force_t back;     /* few groups give any */
 } group_t;
 
 typedef struct place {
-    uint64_t key; /* 0 = free */
+    uint64_t key;   /* 0 = free */
+    uint64_t shape; /* the same in every team */
     uint64_t used;
-    uint64_t start_ns, waits, serial; /* of its round */
-    uint32_t rounds;                  /* that have ended */
-    uint32_t withheld, lost;          /* bits of advisors: in this round; given up */
-    samples_t all;                    /* rounds with nothing withheld */
+    uint64_t start_ns, waits, serial, launches; /* of its round */
+    uint32_t team;
+    uint32_t rounds;         /* that have ended */
+    uint32_t withheld, lost; /* bits of advisors: in this round; given up */
+    um_samples_t all;        /* rounds with nothing withheld */
     group_t *group[UM_GUARD_ADVISORS];
+    struct place *next_advised; /* they have, or had, something in force */
+    bool is_advised;
 } place_t;
 
 /* A verdict of an earlier run. */
 typedef struct told {
-    uint64_t key;
+    uint64_t shape;
     uint32_t advisor, verdict;
 } told_t;
 
 typedef struct name {
     uint32_t id;
     uint64_t key;
+    uint64_t bytes; /* of a region */
 } name_t;
 
 struct um_guard {
     um_guard_config_t config;
     uint32_t all; /* bits of the advisors there are */
     name_t role[NAMES], kernel[NAMES];
-    uint64_t last_kernel; /* its key */
-    uint64_t first_ns;
-    uint64_t occurrences, waits; /* waits with a launch before them */
-    bool launched;               /* since the last wait */
-    place_t *now;                /* where the program is; NULL = nowhere that counts */
-    place_t *trying;             /* the one that has something withheld in its round */
-    uint64_t serial;             /* moves whenever that changes */
-    int64_t spent_ns;            /* by withholding */
-    bool advice_lost;            /* some group has advice that is to be taken back */
+    um_teams_t teams;
+    struct {
+        uint64_t last_kernel; /* its key */
+        uint64_t serial; /* moves whenever `trying` comes to be, or ceases to be, in this team */
+    } team[UM_TEAMS];
+    uint64_t last_ns;   /* of the event before */
+    uint64_t passed_ns; /* of the time of all teams */
+    uint32_t beside;    /* teams that launched in the round that ended last, at least 1 */
+    uint64_t occurrences;
+    uint64_t alone, shared; /* rounds with hints: no other team has launched meanwhile; some has */
+    uint32_t at_once;       /* of those, the most teams */
+    place_t *now;           /* where the program is; NULL = nowhere that counts */
+    place_t *advised;       /* first of a list */
+    place_t *trying;        /* the one that has something withheld in its round */
+    int64_t spent_ns;       /* by withholding */
+    uint32_t n_back;        /* of all groups */
+    bool advice_lost;       /* some group has advice that is to be taken back */
     told_t *told;
     size_t n_told, told_room;
     place_t place[PLACES];
@@ -83,63 +92,15 @@ struct um_guard {
     pthread_mutex_t lock; /* of everything: statistics are asked for by any thread */
 };
 
-/* ---- samples ---- */
-
-static uint32_t kept(const samples_t *samples)
-{
-    return samples->n < SAMPLES ? samples->n : SAMPLES;
-}
-
-static void add(samples_t *samples, uint64_t ns)
-{
-    samples->ns[samples->n++ % SAMPLES] = ns;
-}
-
-static uint64_t median_of(uint64_t *ns, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++)
-        for (uint32_t k = i; k > 0 && ns[k - 1] > ns[k]; k--) {
-            uint64_t swap = ns[k];
-
-            ns[k] = ns[k - 1];
-            ns[k - 1] = swap;
-        }
-    return n % 2 ? ns[n / 2] : (ns[n / 2 - 1] + ns[n / 2]) / 2;
-}
-
-/* The median, and the square of its standard error as the median deviation lets it be guessed. */
-static uint64_t median(const samples_t *samples, double *error2)
-{
-    uint64_t ns[SAMPLES], middle;
-    uint32_t n = kept(samples);
-    double sigma;
-
-    memcpy(ns, samples->ns, n * sizeof(ns[0]));
-    middle = median_of(ns, n);
-    for (uint32_t i = 0; i < n; i++)
-        ns[i] = ns[i] > middle ? ns[i] - middle : middle - ns[i];
-    sigma = 1.4826 * (double)median_of(ns, n);
-    *error2 = 1.5708 * sigma * sigma / n;
-    return middle;
-}
-
-static uint64_t root(double x)
-{
-    double r = x > 1 ? x : 1;
-
-    for (int i = 0; i < 64 && r * r > x; i++)
-        r = (r + x / r) / 2;
-    return (uint64_t)r;
-}
-
 /* What a round without it takes longer; false = not enough is known. */
 static bool gain(const group_t *group, uint32_t enough, int64_t *ns, double *error2)
 {
     double with, without;
 
-    if (kept(&group->with) < enough || kept(&group->without) < enough)
+    if (um_samples_kept(&group->with) < enough || um_samples_kept(&group->without) < enough)
         return false;
-    *ns = (int64_t)median(&group->without, &without) - (int64_t)median(&group->with, &with);
+    *ns = (int64_t)um_samples_median(&group->without, &without) -
+          (int64_t)um_samples_median(&group->with, &with);
     *error2 = with + without;
     return true;
 }
@@ -180,69 +141,127 @@ static uint64_t key_of_launch(const um_guard_t *guard, const um_ev_launch_t *lau
 
 /* ---- places ---- */
 
-/* What earlier runs found out about it. */
+/* Team 0's is the shape itself. */
+static uint64_t key_in(uint64_t shape, uint32_t team)
+{
+    return team ? mix(shape, team) | 1 : shape;
+}
+
+static place_t *find(um_guard_t *guard, uint64_t shape, uint32_t team)
+{
+    uint64_t key = key_in(shape, team);
+
+    for (uint32_t i = 0; i < PROBES; i++)
+        if (guard->place[(key + i) % PLACES].key == key)
+            return &guard->place[(key + i) % PLACES];
+    return NULL;
+}
+
+/* false = there is no memory for that. */
+static bool give_up(um_guard_t *guard, place_t *place, unsigned advisor)
+{
+    group_t **group = &place->group[advisor];
+
+    if (!*group && !(*group = calloc(1, sizeof(**group))))
+        return false;
+    (*group)->verdict = LOST;
+    (*group)->since = 0;
+    (*group)->pause = (*group)->pause < SECOND_LOOK ? SECOND_LOOK : (*group)->pause;
+    (*group)->back.taken = 0;
+    guard->advice_lost |= (*group)->back.n > 0;
+    place->lost |= 1u << advisor;
+    return true;
+}
+
+/* What earlier runs found out about it, and other teams in this one. */
 static void remember(um_guard_t *guard, place_t *place)
 {
     for (size_t i = 0; i < guard->n_told; i++) {
         const told_t *told = &guard->told[i];
         group_t **group = &place->group[told->advisor];
 
-        if (told->key != place->key)
+        if (told->shape != place->shape)
             continue;
-        if (!*group && !(*group = calloc(1, sizeof(**group))))
-            continue;
-        (*group)->verdict = told->verdict;
-        (*group)->pause = SECOND_LOOK;
-        if (told->verdict == LOST)
-            place->lost |= 1u << told->advisor;
+        if (told->verdict == LOST) {
+            give_up(guard, place, told->advisor);
+        } else if (*group || (*group = calloc(1, sizeof(**group)))) {
+            (*group)->verdict = told->verdict;
+            (*group)->pause = SECOND_LOOK;
+        }
     }
+    for (uint32_t t = 0; t < guard->teams.n; t++) {
+        const place_t *other = t == place->team ? NULL : find(guard, place->shape, t);
+
+        for (unsigned a = 0; other && a < UM_GUARD_ADVISORS; a++)
+            if (other->lost >> a & 1)
+                give_up(guard, place, a);
+    }
+}
+
+static void stop_trying(um_guard_t *guard)
+{
+    guard->team[guard->trying->team].serial++;
+    guard->trying = NULL;
 }
 
 static void forget(um_guard_t *guard, place_t *place)
 {
-    if (guard->trying == place) {
-        guard->trying = NULL;
-        guard->serial++;
-    }
+    if (guard->trying == place)
+        stop_trying(guard);
+    if (guard->now == place)
+        guard->now = NULL;
+    for (place_t **at = &guard->advised; *at && place->is_advised; at = &(*at)->next_advised)
+        if (*at == place) {
+            *at = place->next_advised;
+            break;
+        }
     for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
-        if (place->group[a])
-            free(place->group[a]->back);
+        if (!place->group[a])
+            continue;
+        guard->n_back -= place->group[a]->back.n;
+        um_in_force_fini(&place->group[a]->back);
         free(place->group[a]);
     }
     *place = (place_t){0};
 }
 
-/* Found, or made in the place of the one that has not occurred for longest. */
-static place_t *place_at(um_guard_t *guard, uint64_t key)
+/* One that has advice to take back is forgotten last. */
+static bool is_older(const place_t *place, const place_t *than)
 {
-    place_t *oldest = &guard->place[key % PLACES];
+    return place->is_advised == than->is_advised ? place->used < than->used : than->is_advised;
+}
 
-    for (uint32_t i = 0; i < PROBES; i++) {
-        place_t *place = &guard->place[(key + i) % PLACES];
+/* Found, or made in the place of the one that has not occurred for longest. */
+static place_t *place_at(um_guard_t *guard, uint64_t shape, uint32_t team)
+{
+    uint64_t key = key_in(shape, team);
+    place_t *oldest = find(guard, shape, team);
 
-        if (place->key == key)
-            return place;
-        if (place->used < oldest->used)
-            oldest = place;
-    }
+    if (oldest)
+        return oldest;
+    oldest = &guard->place[key % PLACES];
+    for (uint32_t i = 1; i < PROBES; i++)
+        if (is_older(&guard->place[(key + i) % PLACES], oldest))
+            oldest = &guard->place[(key + i) % PLACES];
     forget(guard, oldest);
     oldest->key = key;
+    oldest->shape = shape;
+    oldest->team = team;
     remember(guard, oldest);
     return oldest;
 }
 
 /* ---- verdicts ---- */
 
-static void lose(um_guard_t *guard, place_t *place, unsigned advisor, int64_t ns)
+/* What loses in one team does in all. */
+static void lose(um_guard_t *guard, const place_t *place, unsigned advisor, int64_t ns)
 {
-    group_t *group = place->group[advisor];
+    for (uint32_t t = 0; t < guard->teams.n; t++) {
+        place_t *other = find(guard, place->shape, t);
 
-    group->verdict = LOST;
-    group->since = 0;
-    group->pause = group->pause < SECOND_LOOK ? SECOND_LOOK : group->pause;
-    group->taken = 0;
-    guard->advice_lost |= group->n_back > 0;
-    place->lost |= 1u << advisor;
+        if (other && !(other->lost >> advisor & 1))
+            give_up(guard, other, advisor);
+    }
     um_log(UM_LOG_INFO, "%s is given up for one place: it %s %.3f ms a round",
            guard->config.advisor[advisor], ns < 0 ? "costs" : "gains only",
            (double)(ns < 0 ? -ns : ns) * 1e-6);
@@ -258,8 +277,8 @@ static void judge(um_guard_t *guard, place_t *place, unsigned advisor)
     /* At a second look the first round tells whether it is as it was. */
     if (!gain(group, group->verdict == LOST ? 1 : ENOUGH, &ns, &error2))
         return;
-    error = 2 * root(error2);
-    round = median(&group->without, &unused);
+    error = 2 * um_samples_root(error2);
+    round = um_samples_median(&group->without, &unused);
     if (ns > (int64_t)error) {
         group->verdict = WON;
     } else if (ns + (int64_t)error < (int64_t)(round / GAIN)) {
@@ -278,8 +297,11 @@ static void judge(um_guard_t *guard, place_t *place, unsigned advisor)
 static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
 {
     uint64_t took = now_ns - place->start_ns;
+    uint32_t others = um_teams_others(&guard->teams, place->team, place->launches);
+    bool hinted = false;
     /* Something was withheld elsewhere meanwhile: says nothing about this place. */
-    bool clean = place->serial == guard->serial && (!guard->trying || guard->trying == place);
+    bool clean = place->serial == guard->team[place->team].serial &&
+                 (!guard->trying || guard->trying == place || guard->trying->team != place->team);
 
     for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
         group_t *group = place->group[a];
@@ -289,10 +311,11 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
             continue;
         with = group->advice ? group->in_force : group->bytes > 0;
         /* Advice that its advisor has taken back itself makes a round without. */
-        withheld |= group->advice && !group->in_force && !group->n_back;
-        group->in_force = group->n_back > 0 && group->verdict != LOST;
+        withheld |= group->advice && !group->in_force && !group->back.n;
+        group->in_force = group->back.n > 0 && group->verdict != LOST;
         if (with)
             group->rounds++;
+        hinted |= with;
         group->since += !withheld && (with || place->lost >> a & 1);
         if (group->bytes)
             group->before = group->bytes;
@@ -300,24 +323,28 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
         /* The first round of all has more in it than the others. */
         if (!clean || !place->rounds || (!with && !withheld))
             continue;
-        add(withheld ? &group->without : &group->with, took);
-        if (withheld && kept(&group->with))
-            guard->spent_ns += (int64_t)took - (int64_t)median(&group->with, &(double){0});
+        um_samples_add(withheld ? &group->without : &group->with, took);
+        if (withheld && um_samples_kept(&group->with))
+            guard->spent_ns +=
+                (int64_t)took - (int64_t)um_samples_median(&group->with, &(double){0});
         judge(guard, place, a);
     }
     if (clean && place->rounds && !place->withheld)
-        add(&place->all, took);
-    if (guard->trying == place) {
-        guard->trying = NULL;
-        guard->serial++;
-    }
+        um_samples_add(&place->all, took);
+    if (guard->trying == place)
+        stop_trying(guard);
+    guard->beside = others + 1;
+    guard->alone += hinted && !others;
+    guard->shared += hinted && others;
+    if (hinted && others >= guard->at_once)
+        guard->at_once = others + 1;
     place->withheld = 0;
     place->rounds++;
 }
 
-static bool affordable(const um_guard_t *guard, const group_t *group, uint64_t now_ns)
+static bool affordable(const um_guard_t *guard, const group_t *group)
 {
-    int64_t budget = (int64_t)((now_ns - guard->first_ns) / 1000 * guard->config.budget_per_mille);
+    int64_t budget = (int64_t)(guard->passed_ns / 1000 * guard->config.budget_per_mille);
     int64_t cost = (int64_t)(group->before * FAULTS_NS_PER_MIB >> 20);
     double unused;
     int64_t ns;
@@ -328,7 +355,7 @@ static bool affordable(const um_guard_t *guard, const group_t *group, uint64_t n
 }
 
 /* Shall this round of the place go without what the advisor proposes? */
-static bool withhold(um_guard_t *guard, const place_t *place, unsigned advisor, uint64_t now_ns)
+static bool withhold(const um_guard_t *guard, const place_t *place, unsigned advisor)
 {
     const group_t *group = place->group[advisor];
 
@@ -336,8 +363,8 @@ static bool withhold(um_guard_t *guard, const place_t *place, unsigned advisor, 
         return false;
     if (guard->config.trial)
         return group->since > 0;
-    return guard->config.budget_per_mille && kept(&group->with) >= ENOUGH &&
-           group->since >= group->pause && affordable(guard, group, now_ns);
+    return guard->config.budget_per_mille && um_samples_kept(&group->with) >= ENOUGH &&
+           group->since >= group->pause && affordable(guard, group);
 }
 
 /* A lost group gets a round every so often in which it may hint. */
@@ -366,7 +393,7 @@ static uint32_t next_pause(const group_t *group)
 
     if (gain(group, 1, &ns, &unused) && ns < 0)
         return 0;
-    if (kept(&group->without) < ENOUGH)
+    if (um_samples_kept(&group->without) < ENOUGH)
         return ENOUGH;
     return group->pause < SELDOM ? 2 * group->pause + 1 : SELDOM;
 }
@@ -377,43 +404,92 @@ static void begin_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
     for (unsigned a = 0; a < UM_GUARD_ADVISORS && !guard->trying; a++) {
         group_t *group = place->group[a];
 
-        if (!withhold(guard, place, a, now_ns))
+        if (!withhold(guard, place, a))
             continue;
         guard->trying = place;
-        guard->serial++;
+        guard->team[place->team].serial++;
         place->withheld = 1u << a;
         group->since = 0;
         group->pause = next_pause(group);
     }
     place->start_ns = now_ns;
-    place->waits = guard->waits;
-    place->serial = guard->serial;
+    place->waits = guard->teams.team[place->team].waits;
+    place->serial = guard->team[place->team].serial;
+    place->launches = guard->teams.launches;
 }
 
-static void occur(um_guard_t *guard, uint64_t key, uint64_t now_ns)
+static void occur(um_guard_t *guard, uint64_t shape, uint32_t team, uint64_t now_ns)
 {
-    place_t *place = place_at(guard, key);
+    place_t *place = place_at(guard, shape, team);
 
     guard->now = place;
     place->used = ++guard->occurrences;
-    if (place->start_ns && place->waits == guard->waits)
+    if (place->start_ns && place->waits == guard->teams.team[team].waits)
         return; /* still in its round: nobody has waited since */
     if (place->start_ns)
         end_round(guard, place, now_ns);
     begin_round(guard, place, now_ns);
 }
 
+/* ---- advice in force ---- */
+
+static void keep_advice(um_guard_t *guard, place_t *place, group_t *group, const um_hint_t *hint)
+{
+    if (um_in_force_has(&group->back, hint) || !um_in_force_reserve(&group->back))
+        return;
+    if (!group->advice) {
+        group->without = place->all; /* what it was like until now */
+        group->with.n = 0;
+    }
+    group->advice = true;
+    um_in_force_add(&group->back, hint);
+    guard->n_back++;
+    if (place->is_advised)
+        return;
+    place->is_advised = true;
+    place->next_advised = guard->advised;
+    guard->advised = place;
+}
+
 /* ---- events ---- */
 
-static void on_sync(um_guard_t *guard, const um_ev_sync_t *sync, uint64_t now_ns)
+static void on_launch(um_guard_t *guard, const um_event_t *event)
 {
+    const um_ev_launch_t *launch = &event->u.launch;
+    uint32_t team;
+
     guard->now = NULL;
-    if (!sync->exit) {
-        occur(guard, mix(guard->last_kernel, sync->kind) | 1, now_ns);
-    } else if (guard->launched) {
-        guard->launched = false;
-        guard->waits++;
+    if (launch->flags & UM_LAUNCH_CAPTURED || !launch->n_args)
+        return;
+    team = um_teams_launch(&guard->teams, event->tid);
+    guard->team[team].last_kernel = named(guard->kernel, launch->kernel);
+    occur(guard, key_of_launch(guard, launch), team, event->time_ns);
+}
+
+static void on_sync(um_guard_t *guard, const um_event_t *event)
+{
+    uint32_t team;
+
+    guard->now = NULL;
+    if (event->u.sync.exit) {
+        um_teams_leave(&guard->teams, event->tid);
+        return;
     }
+    team = um_teams_enter(&guard->teams, event->tid);
+    occur(guard, mix(guard->team[team].last_kernel, event->u.sync.kind) | 1, team, event->time_ns);
+}
+
+/* What was in force in it is gone with it. */
+static void on_free(um_guard_t *guard, const um_ev_region_free_t *region)
+{
+    const name_t *name = &guard->role[region->region % NAMES];
+    uint64_t bytes = name->id == region->region ? name->bytes : 1;
+
+    for (place_t *place = guard->advised; place; place = place->next_advised)
+        for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++)
+            if (place->group[a])
+                guard->n_back -=
+                    um_in_force_drop(&place->group[a]->back, UM_HINT_NONE, region->addr, bytes);
 }
 
 static void on_learned(um_guard_t *guard, const um_ev_learned_t *learned)
@@ -435,34 +511,37 @@ static void on_learned(um_guard_t *guard, const um_ev_learned_t *learned)
         guard->told = grown;
         guard->told_room = room;
     }
-    guard->told[guard->n_told++] =
-        (told_t){.key = learned->shape, .advisor = advisor, .verdict = (uint32_t)learned->value[0]};
+    guard->told[guard->n_told++] = (told_t){.shape = learned->shape,
+                                            .advisor = advisor,
+                                            .verdict = (uint32_t)learned->value[0]};
 }
 
 void um_guard_observe(um_guard_t *guard, const um_event_t *event)
 {
     pthread_mutex_lock(&guard->lock);
-    if (!guard->first_ns)
-        guard->first_ns = event->time_ns;
+    if (guard->last_ns && event->time_ns > guard->last_ns)
+        guard->passed_ns += (event->time_ns - guard->last_ns) * guard->beside;
+    if (event->time_ns > guard->last_ns)
+        guard->last_ns = event->time_ns;
     switch (event->type) {
     case UM_EV_KERNEL:
         guard->kernel[event->u.kernel.kernel % NAMES] =
-            (name_t){event->u.kernel.kernel, key_of_kernel(&event->u.kernel)};
+            (name_t){.id = event->u.kernel.kernel, .key = key_of_kernel(&event->u.kernel)};
         break;
     case UM_EV_REGION_ALLOC:
         guard->role[event->u.region_alloc.region % NAMES] =
-            (name_t){event->u.region_alloc.region, um_region_role(&event->u.region_alloc)};
+            (name_t){.id = event->u.region_alloc.region,
+                     .key = um_region_role(&event->u.region_alloc),
+                     .bytes = event->u.region_alloc.bytes};
+        break;
+    case UM_EV_REGION_FREE:
+        on_free(guard, &event->u.region_free);
         break;
     case UM_EV_LAUNCH:
-        guard->now = NULL;
-        if (event->u.launch.flags & UM_LAUNCH_CAPTURED || !event->u.launch.n_args)
-            break;
-        guard->launched = true;
-        guard->last_kernel = named(guard->kernel, event->u.launch.kernel);
-        occur(guard, key_of_launch(guard, &event->u.launch), event->time_ns);
+        on_launch(guard, event);
         break;
     case UM_EV_SYNC:
-        on_sync(guard, &event->u.sync, event->time_ns);
+        on_sync(guard, event);
         break;
     case UM_EV_LEARNED:
         on_learned(guard, &event->u.learned);
@@ -480,96 +559,74 @@ uint32_t um_guard_allowed(um_guard_t *guard)
     return guard->now ? guard->all & ~(guard->now->withheld | guard->now->lost) : guard->all;
 }
 
-static bool is_advice(uint32_t kind)
+static group_t *group_of(place_t *place, unsigned advisor)
 {
-    return kind == UM_HINT_READ_MOSTLY || kind == UM_HINT_PREFERRED_LOCATION ||
-           kind == UM_HINT_ACCESSED_BY;
+    if (!place->group[advisor])
+        place->group[advisor] = calloc(1, sizeof(*place->group[advisor]));
+    return place->group[advisor];
 }
 
-static uint32_t undoing(uint32_t kind)
+bool um_guard_takes(um_guard_t *guard, unsigned advisor, const um_hint_t *hint)
 {
-    return kind == UM_HINT_READ_MOSTLY          ? UM_HINT_UNSET_READ_MOSTLY
-           : kind == UM_HINT_PREFERRED_LOCATION ? UM_HINT_UNSET_PREFERRED_LOCATION
-                                                : UM_HINT_UNSET_ACCESSED_BY;
-}
+    group_t *group;
+    bool takes;
 
-static void keep_advice(const place_t *place, group_t *group, const um_hint_t *hint)
-{
-    for (uint32_t i = 0; i < group->n_back; i++)
-        if (group->back[i].kind == hint->kind && group->back[i].addr == hint->addr)
-            return;
-    if (!group->back && !(group->back = calloc(BACK, sizeof(*group->back))))
-        return;
-    if (!group->advice) {
-        group->without = place->all; /* what it was like until now */
-        group->with.n = 0;
-    }
-    group->advice = true;
-    if (group->n_back < BACK)
-        group->back[group->n_back++] = *hint;
-}
-
-/* Its advisor takes advice back by itself. */
-static void drop_advice(group_t *group, const um_hint_t *hint)
-{
-    for (uint32_t i = group->n_back; i-- > 0;)
-        if (undoing(group->back[i].kind) == hint->kind && group->back[i].addr >= hint->addr &&
-            group->back[i].addr < hint->addr + hint->bytes)
-            group->back[i] = group->back[--group->n_back];
+    if (!guard->now || advisor >= UM_GUARD_ADVISORS || !um_in_force_is_advice(hint->kind))
+        return true;
+    pthread_mutex_lock(&guard->lock);
+    group = group_of(guard->now, advisor);
+    takes = group && (um_in_force_has(&group->back, hint) ||
+                      (guard->n_back < BACK && um_in_force_reserve(&group->back)));
+    pthread_mutex_unlock(&guard->lock);
+    return takes;
 }
 
 void um_guard_admitted(um_guard_t *guard, unsigned advisor, const um_hint_t *hint)
 {
-    group_t **group;
+    group_t *group;
 
     if (!guard->now || advisor >= UM_GUARD_ADVISORS)
         return;
     pthread_mutex_lock(&guard->lock);
-    group = &guard->now->group[advisor];
-    if (*group || (*group = calloc(1, sizeof(**group)))) {
-        (*group)->bytes += hint->bytes;
-        if (is_advice(hint->kind))
-            keep_advice(guard->now, *group, hint);
+    group = group_of(guard->now, advisor);
+    if (group) {
+        group->bytes += hint->bytes;
+        if (um_in_force_is_advice(hint->kind))
+            keep_advice(guard, guard->now, group, hint);
         else if (hint->kind != UM_HINT_PREFETCH)
-            drop_advice(*group, hint);
+            guard->n_back -= um_in_force_drop(&group->back, hint->kind, hint->addr, hint->bytes);
     }
     pthread_mutex_unlock(&guard->lock);
 }
 
-/* The next lost group that still has advice in force, NULL = none. */
-static group_t *with_advice(um_guard_t *guard, unsigned *advisor)
-{
-    for (size_t i = 0; i < PLACES; i++)
-        for (unsigned a = 0; a < UM_GUARD_ADVISORS && guard->place[i].lost; a++) {
-            group_t *group = guard->place[i].group[a];
-
-            *advisor = a;
-            if (guard->place[i].lost >> a & 1 && group && group->taken < group->n_back)
-                return group;
-        }
-    return NULL;
-}
-
 bool um_guard_take_back(um_guard_t *guard, um_hint_t *out, unsigned *advisor)
 {
-    group_t *group;
-
     if (!guard->advice_lost)
         return false;
-    group = with_advice(guard, advisor);
-    if (!group) {
-        guard->advice_lost = false;
-        return false;
-    }
-    *out = group->back[group->taken++];
-    out->kind = undoing(out->kind);
-    out->order = UM_ORDER_RACING;
-    out->correlation = 0;
-    out->why = "it did not win";
-    return true;
+    for (const place_t *place = guard->advised; place; place = place->next_advised)
+        for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++)
+            if (place->lost >> a & 1 && place->group[a] &&
+                um_in_force_next(&place->group[a]->back, out)) {
+                *advisor = a;
+                return true;
+            }
+    guard->advice_lost = false;
+    return false;
 }
 
-void um_guard_learned(const um_guard_t *guard, um_event_fn emit, void *ctx)
+/* Has a team before this one come to a verdict there, too? */
+static bool is_told(um_guard_t *guard, const place_t *place, unsigned advisor)
+{
+    for (uint32_t t = 0; t < place->team; t++) {
+        const place_t *other = find(guard, place->shape, t);
+
+        if (other && other->group[advisor] && other->group[advisor]->verdict != OPEN)
+            return true;
+    }
+    return false;
+}
+
+void um_guard_learned(um_guard_t *guard, um_event_fn emit, void *ctx)
 {
     for (size_t i = 0; i < PLACES; i++)
         for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
@@ -577,19 +634,19 @@ void um_guard_learned(const um_guard_t *guard, um_event_fn emit, void *ctx)
             um_event_t event = {.type = UM_EV_LEARNED};
             double unused;
 
-            if (!group || group->verdict == OPEN)
+            if (!group || group->verdict == OPEN || is_told(guard, &guard->place[i], a))
                 continue;
             event.u.learned = (um_ev_learned_t){.who = WHO,
                                                 .what = guard->config.advisor[a],
                                                 .kernel = "",
                                                 .slot = UM_SLOT_NONE,
-                                                .shape = guard->place[i].key,
+                                                .shape = guard->place[i].shape,
                                                 .count = group->without.n,
                                                 .value = {group->verdict}};
-            if (kept(&group->with))
-                event.u.learned.value[1] = median(&group->with, &unused);
-            if (kept(&group->without))
-                event.u.learned.value[2] = median(&group->without, &unused);
+            if (um_samples_kept(&group->with))
+                event.u.learned.value[1] = um_samples_median(&group->with, &unused);
+            if (um_samples_kept(&group->without))
+                event.u.learned.value[2] = um_samples_median(&group->without, &unused);
             emit(ctx, &event);
         }
 }
@@ -603,6 +660,7 @@ um_status_t um_guard_new(const um_guard_config_t *config, um_guard_t **out)
     if (!guard)
         return UM_ERR_NO_MEMORY;
     guard->config = *config;
+    guard->beside = 1;
     for (unsigned a = 0; a < UM_GUARD_ADVISORS && config->advisor[a]; a++)
         guard->all |= 1u << a;
     pthread_mutex_init(&guard->lock, NULL);
@@ -647,6 +705,12 @@ void um_guard_stats(const um_guard_t *guard, um_guard_stats_t *out)
             out->saved_ns += ns * (int64_t)group->rounds;
             variance += error2 * (double)group->rounds * (double)group->rounds;
         }
+    if (guard->shared * SHARED > guard->alone + guard->shared) {
+        out->at_once = guard->at_once;
+        out->measured = false;
+        out->saved_ns = 0;
+        variance = 0;
+    }
     pthread_mutex_unlock(lock);
-    out->error_ns = root(variance);
+    out->error_ns = out->measured ? um_samples_root(variance) : 0;
 }

@@ -13,6 +13,10 @@
  * second look. Advice stays in force and cannot be withheld for a round: its baseline is the rounds
  * before it, and when it does not win it is taken back.
  *
+ * Threads that launch side by side (teams.h) have their own places: a round is one thread's. Each is judged by
+ * itself, and what loses in one is given up in all. But what they save at once does not add up to time that
+ * the program saves, and nothing is said about that then.
+ *
  * Times come from events; nothing here reads a clock.
  *
  * Threads: the one that feeds it; um_guard_stats from any.
@@ -41,21 +45,25 @@ void um_guard_observe(um_guard_t *guard, const um_event_t *event);
 /* The advisors that may propose at the launch or the entry of the wait that was observed last: bit i
  * = config.advisor[i]. */
 uint32_t um_guard_allowed(um_guard_t *guard);
+/* Could that be taken back, if it lost? Advice that could not must not be given. */
+bool um_guard_takes(um_guard_t *guard, unsigned advisor, const um_hint_t *hint);
 /* The gate has admitted a proposal of theirs there. */
 void um_guard_admitted(um_guard_t *guard, unsigned advisor, const um_hint_t *hint);
 /* Advice that has lost: the hint that takes it back, and whose it was. False when there is no more. */
 bool um_guard_take_back(um_guard_t *guard, um_hint_t *out, unsigned *advisor);
 
 /* The verdicts as LEARNED events. */
-void um_guard_learned(const um_guard_t *guard, um_event_fn emit, void *ctx);
+void um_guard_learned(um_guard_t *guard, um_event_fn emit, void *ctx);
 
 /* Of all groups, since the start. */
 typedef struct um_guard_stats {
     uint64_t groups, won, lost; /* lost: given up */
     uint64_t rounds, withheld;  /* with hints; without */
-    bool measured;              /* some group has rounds of both sorts; only then: */
-    int64_t saved_ns;           /* over all rounds with hints; may be negative */
-    uint64_t error_ns;          /* one standard error of that */
+    uint32_t
+        at_once;   /* so many threads launch at once: what they save cannot be measured; else 0 */
+    bool measured; /* some group has rounds of both sorts; only then: */
+    int64_t saved_ns;  /* over all rounds with hints; may be negative */
+    uint64_t error_ns; /* one standard error of that */
 } um_guard_stats_t;
 void um_guard_stats(const um_guard_t *guard, um_guard_stats_t *out);
 

@@ -78,8 +78,9 @@ static void json_guard(FILE *out, const um_guard_stats_t *guard)
 {
     fprintf(out,
             "  \"guard\": {\"groups\": %" PRIu64 ", \"won\": %" PRIu64 ", \"lost\": %" PRIu64
-            ", \"rounds\": %" PRIu64 ", \"withheld\": %" PRIu64 ", \"measured\": %s",
-            guard->groups, guard->won, guard->lost, guard->rounds, guard->withheld,
+            ", \"rounds\": %" PRIu64 ", \"withheld\": %" PRIu64 ", \"threads_at_once\": %" PRIu32
+            ", \"measured\": %s",
+            guard->groups, guard->won, guard->lost, guard->rounds, guard->withheld, guard->at_once,
             guard->measured ? "true" : "false");
     if (guard->measured)
         fprintf(out, ", \"saved_ns\": %" PRId64 ", \"error_ns\": %" PRIu64, guard->saved_ns,

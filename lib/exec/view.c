@@ -137,6 +137,8 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
     uint64_t before = um_gate_proposed(hints->gate);
     uint32_t admitted;
 
+    if (hints->guard && !um_guard_takes(hints->guard, hints->index, hint))
+        return 0;
     if (view->launch) {
         cause.context = view->launch->context;
         cause.stream = view->launch->stream;

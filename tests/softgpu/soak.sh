@@ -53,6 +53,8 @@ told_all() {
 
 ok "hinted by all: to the end, with the right sums" \
     soaked "$umrt" run --advisors all --profile f.ump -- "$programs/soak" "$seconds"
+ok "hinted by all: what threads that launch at once save is not made up" \
+    grep -q 'what that saved is not measured: [2-8] threads launch at once' said
 ok "hinted by all: umrt holds no more than when warm" stays 3 $OURS_KIB
 ok "hinted by all: the process holds no more" stays 4 $OWN_KIB
 ok "hinted by all: a profile was saved" gives 0 "$umrt" profile show f.ump

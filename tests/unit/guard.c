@@ -18,6 +18,7 @@ typedef struct program {
     bool no_waits;
     unsigned advisor;
     uint32_t kind; /* of the hint */
+    uint32_t tid;
 } program_t;
 
 static uint64_t noise(program_t *program)
@@ -29,6 +30,7 @@ static uint64_t noise(program_t *program)
 static void see(program_t *program, um_event_t *event)
 {
     event->time_ns = program->now_ns;
+    event->tid = program->tid;
     um_guard_observe(program->guard, event);
 }
 
@@ -311,7 +313,7 @@ Test(guard, advice_that_wins_stays)
     um_guard_free(p.guard);
 }
 
-/* ---- another run ---- */
+/* ---- what is kept for another run ---- */
 
 static um_ev_learned_t kept[8];
 static char words[8][2][16];
@@ -328,6 +330,256 @@ static void keep(void *ctx, const um_event_t *event)
     kept[n_kept].what = words[n_kept][1];
     n_kept++;
 }
+
+/* ---- all of it is taken back ---- */
+
+/* Its rounds take longer and longer. */
+static void make_it_lose(program_t *p)
+{
+    p->with_ns = 20 * MS;
+    p->kind = UM_HINT_PREFETCH;
+    for (int i = 0; i < 8; i++)
+        step(p);
+}
+
+static void advise(program_t *p, uint64_t addr)
+{
+    um_hint_t hint = {.kind = UM_HINT_READ_MOSTLY, .addr = addr, .bytes = MIB};
+
+    cr_assert(um_guard_takes(p->guard, 0, &hint));
+    um_guard_admitted(p->guard, 0, &hint);
+}
+
+static program_t with_advice(uint32_t ranges)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 2 * MS);
+
+    p.bytes = 0;
+    for (int i = 0; i < 10; i++)
+        step(&p);
+    cr_assert(launch(&p, 1));
+    for (uint32_t i = 0; i < ranges; i++)
+        advise(&p, (uint64_t)i << 30);
+    wait_for_it(&p, 20 * MS);
+    return p;
+}
+
+static uint32_t taken_back(program_t *p, uint64_t *lowest)
+{
+    um_hint_t back;
+    uint32_t n = 0;
+    unsigned who;
+
+    *lowest = UINT64_MAX;
+    for (; um_guard_take_back(p->guard, &back, &who); n++) {
+        cr_assert_eq(back.kind, UM_HINT_UNSET_READ_MOSTLY);
+        cr_assert_eq(back.bytes, MIB);
+        *lowest = back.addr < *lowest ? back.addr : *lowest;
+    }
+    return n;
+}
+
+Test(guard, every_range_of_advice_that_loses_is_taken_back)
+{
+    program_t p = with_advice(1000);
+    uint64_t lowest;
+
+    make_it_lose(&p);
+    cr_assert_eq(taken_back(&p, &lowest), 1000);
+    um_guard_free(p.guard);
+}
+
+Test(guard, advice_that_could_not_be_taken_back_is_not_given)
+{
+    program_t p = with_advice(0);
+    um_hint_t hint = {.kind = UM_HINT_ACCESSED_BY, .bytes = MIB};
+    uint32_t ranges = 0;
+
+    cr_assert(launch(&p, 1));
+    for (; ranges < 1u << 20 && um_guard_takes(p.guard, 0, &hint); hint.addr += MIB, ranges++)
+        um_guard_admitted(p.guard, 0, &hint);
+    cr_assert(ranges >= 4096 && ranges < 1u << 20, "%u", ranges);
+    hint.addr = 0;
+    cr_assert(um_guard_takes(p.guard, 0, &hint)); /* it is in force as it is */
+    hint = (um_hint_t){.kind = UM_HINT_PREFETCH, .addr = (uint64_t)1 << 40, .bytes = MIB};
+    cr_assert(um_guard_takes(p.guard, 0, &hint));
+    um_guard_free(p.guard);
+}
+
+Test(guard, what_is_freed_is_not_taken_back)
+{
+    program_t p = with_advice(20);
+    um_event_t event = {.type = UM_EV_REGION_ALLOC};
+    uint64_t lowest;
+
+    event.u.region_alloc = (um_ev_region_alloc_t){.region = 9,
+                                                  .family = UM_FAMILY_MANAGED,
+                                                  .addr = 0,
+                                                  .bytes = (uint64_t)5 << 30};
+    see(&p, &event);
+    event = (um_event_t){.type = UM_EV_REGION_FREE};
+    event.u.region_free = (um_ev_region_free_t){.region = 9, .addr = 0};
+    see(&p, &event);
+    make_it_lose(&p);
+    cr_assert_eq(taken_back(&p, &lowest), 15);
+    cr_assert_eq(lowest, (uint64_t)5 << 30);
+    um_guard_free(p.guard);
+}
+
+/* ---- several threads ---- */
+
+#define MANY 8u
+
+typedef struct thread {
+    uint64_t due_ns; /* its wait ends */
+    uint64_t rounds, withheld;
+    bool hinted, waiting;
+} thread_t;
+
+/* Threads that launch the same kernel, each in a loop of its own, and wait for it. */
+static void run_side_by_side(program_t *p, thread_t *thread, uint32_t n, uint64_t ns)
+{
+    uint64_t until = p->now_ns + ns;
+
+    while (p->now_ns < until) {
+        um_event_t event = {.type = UM_EV_SYNC};
+        uint32_t next = 0;
+
+        for (uint32_t t = 1; t < n; t++)
+            if (thread[t].due_ns < thread[next].due_ns)
+                next = t;
+        p->tid = 100 + next;
+        if (thread[next].due_ns > p->now_ns)
+            p->now_ns = thread[next].due_ns;
+        event.u.sync.kind = UM_SYNC_STREAM;
+        if (thread[next].waiting) {
+            event.u.sync.exit = 1;
+            see(p, &event);
+        }
+        thread[next].hinted = launch(p, 1);
+        thread[next].rounds++;
+        thread[next].withheld += !thread[next].hinted;
+        event.u.sync.exit = 0;
+        see(p, &event);
+        thread[next].waiting = true;
+        /* Each has its own pace. */
+        thread[next].due_ns = p->now_ns + noise(p) +
+                              (thread[next].hinted ? p->with_ns : p->without_ns) * (8 + next) / 8;
+    }
+}
+
+Test(guard, of_threads_that_launch_side_by_side_it_does_not_say_what_they_save)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 10 * MS);
+    thread_t thread[MANY] = {0};
+    um_guard_stats_t stats;
+
+    p.noise_ns = MS / 10;
+    run_side_by_side(&p, thread, MANY, 4000ull * MS);
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.at_once, MANY);
+    cr_assert_not(stats.measured);
+    cr_assert_eq(stats.saved_ns, 0);
+    cr_assert_eq(stats.lost, 0);
+    cr_assert(stats.won >= 1);
+    um_guard_free(p.guard);
+}
+
+Test(guard, what_loses_is_given_up_by_all_threads_that_launch_side_by_side)
+{
+    program_t p = start(&one_per_cent, 12 * MS / 10, MS);
+    thread_t thread[MANY] = {0};
+    um_guard_stats_t stats;
+
+    p.noise_ns = MS / 100;
+    p.bytes = MIB;
+    run_side_by_side(&p, thread, MANY, 1000ull * MS);
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.lost, stats.groups);
+    memset(thread, 0, sizeof(thread));
+    run_side_by_side(&p, thread, MANY, 1000ull * MS);
+    for (uint32_t t = 0; t < MANY; t++)
+        cr_assert(thread[t].withheld > thread[t].rounds * 8 / 10, "thread %u: %lu of %lu", t,
+                  thread[t].withheld, thread[t].rounds);
+    um_guard_free(p.guard);
+}
+
+Test(guard, a_thread_that_comes_later_does_not_try_again_what_others_have_given_up)
+{
+    program_t p = start(&one_per_cent, 12 * MS / 10, MS);
+    thread_t thread[MANY] = {0};
+
+    p.bytes = MIB;
+    run_side_by_side(&p, thread, MANY - 1, 1000ull * MS);
+    thread[MANY - 1].due_ns = p.now_ns;
+    run_side_by_side(&p, thread, MANY, 1000ull * MS);
+    cr_assert(thread[MANY - 1].withheld > thread[MANY - 1].rounds * 8 / 10);
+    um_guard_free(p.guard);
+}
+
+Test(guard, one_verdict_for_a_profile_whatever_number_of_threads_come_to_it)
+{
+    program_t p = start(&one_per_cent, 2 * MS, MS);
+    thread_t thread[MANY] = {0};
+
+    p.bytes = MIB;
+    run_side_by_side(&p, thread, MANY, 1000ull * MS);
+    n_kept = 0;
+    um_guard_learned(p.guard, keep, NULL);
+    cr_assert_eq(n_kept, 1);
+    um_guard_free(p.guard);
+}
+
+/* One launches and goes to sleep, the other launches and wakes it, and it waits. */
+Test(guard, threads_that_take_turns_are_one_program)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 10 * MS);
+    um_guard_stats_t stats;
+    uint64_t hinted = 0;
+
+    for (uint64_t until = p.now_ns + 16000ull * MS; p.now_ns < until;) {
+        bool first, second;
+
+        p.tid = 1;
+        first = launch(&p, 1);
+        p.now_ns += MS / 10;
+        p.tid = 2;
+        second = launch(&p, 2);
+        p.now_ns += MS / 10;
+        p.tid = 1;
+        wait_for_it(&p, (first ? 2 * MS : 10 * MS) + (second ? 2 * MS : 10 * MS));
+        hinted += first + second;
+    }
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.at_once, 0);
+    cr_assert(stats.measured && stats.won == 2 && stats.lost == 0);
+    cr_assert((double)stats.saved_ns > 0.9 * 8 * MS * (double)hinted);
+    cr_assert((double)stats.saved_ns < 1.1 * 8 * MS * (double)hinted);
+    um_guard_free(p.guard);
+}
+
+Test(guard, another_thread_may_do_the_waiting)
+{
+    program_t p = start(&one_per_cent, 2 * MS, 10 * MS);
+    um_guard_stats_t stats;
+
+    for (uint64_t until = p.now_ns + 4000ull * MS; p.now_ns < until; p.steps++) {
+        bool hinted;
+
+        p.tid = 1;
+        hinted = launch(&p, 1);
+        p.withheld += !hinted;
+        p.tid = 2;
+        wait_for_it(&p, hinted ? 2 * MS : 10 * MS);
+    }
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.at_once, 0);
+    cr_assert(stats.measured && stats.won == 1);
+    cr_assert((double)stats.saved_ns > 0.95 * 8 * MS * (double)(p.steps - p.withheld));
+    um_guard_free(p.guard);
+}
+
+/* ---- another run ---- */
 
 Test(guard, what_an_earlier_run_found_to_lose_is_not_tried_again)
 {

@@ -59,6 +59,10 @@ Test(summary, says_what_that_was_worth)
     s.guard.withheld = s.guard.lost = 1;
     expect(&s, "prefetched 3.0 GiB in 96 pieces ahead of 12 of 5000 launches; lost 17 us +- 3.4 "
                "ms, by 1 round without hints; given up in 1 of 3 places");
+    s.guard.measured = false;
+    s.guard.at_once = 8;
+    expect(&s, "prefetched 3.0 GiB in 96 pieces ahead of 12 of 5000 launches; what that saved is "
+               "not measured: 8 threads launch at once; given up in 1 of 3 places");
 }
 
 Test(summary, says_why_there_was_nothing_to_do)
