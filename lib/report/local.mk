@@ -11,7 +11,7 @@ libumtool_la_SOURCES += \
 	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \
 	%D%/emitter.h %D%/emitter.c %D%/text.c \
 	%D%/sections.h %D%/output.c %D%/tables.c %D%/places_section.c %D%/own_section.c %D%/families.h %D%/families.c \
-	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c %D%/perfetto.h %D%/perfetto.c \
+	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c %D%/perfetto.h %D%/perfetto.c %D%/tracks.h %D%/tracks.c \
 	%D%/diff.h %D%/diff_parts.h %D%/diff.c %D%/diff_gate.c %D%/diff_write.c \
 	%D%/rank_test.h %D%/rank_test.c \
 	%D%/findings/finding.h %D%/findings/table.c \
