@@ -6,7 +6,7 @@ libumtool_la_SOURCES += \
 	%D%/groups.c %D%/live.c %D%/fold.c %D%/shared_pages.c %D%/uses_stat.h %D%/uses_stat.c \
 	%D%/kernels_stat.h %D%/kernels_stat.c \
 	%D%/copies_stat.h %D%/copies_stat.c %D%/timeline.h %D%/timeline.c \
-	%D%/places.h %D%/places.c %D%/places_rules.h %D%/places_rules.c %D%/dwarf.h %D%/dwarf.c \
+	%D%/places.h %D%/places.c %D%/places_impl.h %D%/call_site.c %D%/places_rules.h %D%/places_rules.c %D%/dwarf.h %D%/dwarf.c \
 	%D%/heatmap.h %D%/heatmap.c %D%/lanes.h %D%/lanes.c \
 	%D%/units.h %D%/units.c %D%/demangle.h %D%/demangle.c \
 	%D%/emitter.h %D%/emitter.c %D%/text.c \
