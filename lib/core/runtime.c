@@ -1,4 +1,4 @@
-/* The life of the one runtime of this process: start, end, fork, and the public calls. */
+/* The life of the one runtime of this process: start, end, fork, and what it knows of itself. */
 #include "runtime.h"
 
 #include <errno.h>
@@ -42,7 +42,6 @@ static um_top_t *top; /* NULL = nobody may look */
 static const um_backend_t *backend;
 static um_runtime_state_t state;
 static char reason[256];
-static _Thread_local unsigned open_phases; /* of um_phase_begin */
 
 static uint64_t now_ns(void)
 {
@@ -467,7 +466,7 @@ void um_runtime_shutdown(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the backend's doors ---- */
+/* ---- doors for the backend, and for calls.c ---- */
 
 void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr)
 {
@@ -483,7 +482,21 @@ void um_runtime_context_going(um_runtime_t *runtime, uint32_t context)
         um_hinter_context_going(hinter, context, now_ns());
 }
 
-/* ---- the program's calls ---- */
+um_status_t um_runtime_running(um_runtime_t **out)
+{
+    phase_t now = atomic_load(&phase);
+
+    *out = now == RUNNING && state != UM_RUNTIME_INERT ? &self : NULL;
+    return now < RUNNING ? UM_ERR_STATE : UM_OK;
+}
+
+void um_runtime_discover(uint64_t addr)
+{
+    if (backend->discover)
+        backend->discover(addr);
+}
+
+/* ---- what is asked of it ---- */
 
 void um_runtime_info(um_runtime_info_t *out)
 {
@@ -513,12 +526,6 @@ void um_runtime_info(um_runtime_info_t *out)
         strcpy(out->reason, "child of a fork");
         break;
     }
-}
-
-/* Before init the calls below are UM_ERR_STATE; inert, ended or forked they do nothing, with UM_OK. */
-static bool alive(void)
-{
-    return atomic_load(&phase) == RUNNING && state != UM_RUNTIME_INERT;
 }
 
 static void add_hints(um_runtime_stats_t *out)
@@ -562,101 +569,14 @@ um_status_t um_runtime_stats(um_runtime_stats_t *out)
     return UM_OK;
 }
 
-static um_status_t post(const um_event_t *event)
-{
-    um_event_t copy = *event;
-
-    copy.time_ns = now_ns();
-    copy.tid = thread_id();
-    um_bus_post(self.bus, &copy, false);
-    return UM_OK;
-}
-
 um_status_t um_sync_profile(void)
 {
-    if (atomic_load(&phase) < RUNNING)
-        return UM_ERR_STATE;
-    if (!alive())
-        return UM_OK;
+    um_runtime_t *runtime;
+    um_status_t status = um_runtime_running(&runtime);
+
+    if (!runtime)
+        return status;
     return learning ? um_learning_save(learning, hinter, self.bus) : UM_ERR_STATE;
-}
-
-/* The region that holds it, also one that is older than umrt. */
-static bool find_region(const void *addr, um_region_t *out)
-{
-    uint64_t at = (uint64_t)(uintptr_t)addr;
-
-    if (um_regions_find(self.regions, at, out))
-        return true;
-    if (backend->discover)
-        backend->discover(at);
-    return um_regions_find(self.regions, at, out);
-}
-
-um_status_t um_region_hint(const void *addr, uint32_t flags)
-{
-    const uint32_t known = UM_REGION_HINT_OFF | UM_REGION_HINT_READ_ONLY | UM_REGION_HINT_CPU_FIRST;
-    um_event_t event = {.type = UM_EV_REGION_HINT};
-    um_region_t region;
-
-    if (atomic_load(&phase) < RUNNING)
-        return UM_ERR_STATE;
-    if (flags & ~known)
-        return UM_ERR_INVALID;
-    if (!alive())
-        return UM_OK;
-    if (!find_region(addr, &region))
-        return UM_ERR_NOT_FOUND;
-    event.u.region_hint = (um_ev_region_hint_t){.region = region.id, .flags = flags};
-    return post(&event);
-}
-
-um_status_t um_region_label(const void *addr, const char *label)
-{
-    um_event_t event = {.type = UM_EV_REGION_LABEL};
-    um_region_t region;
-    char copy[128];
-
-    if (atomic_load(&phase) < RUNNING)
-        return UM_ERR_STATE;
-    if (!label)
-        return UM_ERR_INVALID;
-    if (!alive())
-        return UM_OK;
-    if (!find_region(addr, &region))
-        return UM_ERR_NOT_FOUND;
-    snprintf(copy, sizeof(copy), "%s", label);
-    event.u.region_label.region = region.id;
-    event.u.region_label.label = copy;
-    return post(&event);
-}
-
-um_status_t um_phase_begin(const char *name)
-{
-    um_event_t event = {.type = UM_EV_MARK};
-
-    if (atomic_load(&phase) < RUNNING)
-        return UM_ERR_STATE;
-    if (!name)
-        return UM_ERR_INVALID;
-    open_phases++;
-    event.u.mark.kind = UM_MARK_PUSH;
-    event.u.mark.domain = "umrt";
-    event.u.mark.name = name;
-    return alive() ? post(&event) : UM_OK;
-}
-
-um_status_t um_phase_end(void)
-{
-    um_event_t event = {.type = UM_EV_MARK};
-
-    if (atomic_load(&phase) < RUNNING || !open_phases)
-        return UM_ERR_STATE;
-    open_phases--;
-    event.u.mark.kind = UM_MARK_POP;
-    event.u.mark.domain = "umrt";
-    event.u.mark.name = "";
-    return alive() ? post(&event) : UM_OK;
 }
 
 um_status_t um_machine_probe(um_event_fn fn, void *ctx)

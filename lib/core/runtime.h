@@ -59,10 +59,15 @@ const um_backend_t *um_backend(void);
 void um_runtime_use_backend(const um_backend_t *backend);
 
 /* The hint loop's doors for the backend, called synchronously at the entry of the driver's call, while
- * the region is still in runtime->regions. Context 0 = every context. */
-void um_runtime_region_going(um_runtime_t *runtime,
-                             uint64_t addr); /* nothing of ours in flight there
-                                                                       when it returns (bounded wait) */
-void um_runtime_context_going(um_runtime_t *runtime, uint32_t context); /* likewise for a context */
+ * the region is still in runtime->regions. Nothing of ours is in flight there when they return (bounded
+ * wait). Context 0 = every context. */
+void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr);
+void um_runtime_context_going(um_runtime_t *runtime, uint32_t context);
+
+/* For the program's calls: UM_ERR_STATE before um_runtime_init, else UM_OK; *out is NULL where they have
+ * nothing to do: before it, inert, ended, in a forked child. Any thread. */
+um_status_t um_runtime_running(um_runtime_t **out);
+/* The backend's discover, while it is running. */
+void um_runtime_discover(uint64_t addr);
 
 #endif
