@@ -97,8 +97,16 @@ um_status_t um_callbacks_subscribe(char *reason, size_t reason_bytes);
  * sets and waits). Any thread, also inside a callback; when it returns CUPTI has been told, so that a
  * launch after the allocation that called this is seen. Free but for the first time. */
 void um_callbacks_managed(void);
+void um_on_sync(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_capture(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_context_ready(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_context_going(const CUpti_CallbackData *info, const um_call_t *call);
+void um_on_primary_going(const CUpti_CallbackData *info, const um_call_t *call);
+
+/* calls.c */
+extern const um_call_t um_calls[];
+extern const size_t um_n_calls;
 const um_call_t *um_call_find(uint32_t id); /* NULL when the call is not followed */
-size_t um_call_count(void);
 
 /* memory.c: allocations and frees of every family */
 typedef enum um_memory_call {
