@@ -127,6 +127,26 @@ um_footprint_t um_view_footprint(const um_view_t *view);
  * devices other than the launch's. */
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device);
 
+/* ---- launches that are expected ----
+ * An advisor that says so (`ahead`) is asked, while the program does something else, about the stretches of the
+ * launches that it will make next as well: `decide`, with um_view_launch the launch as it is expected (its
+ * correlation is that of the latest launch there was). What it proposes is to be for idle times (UM_ORDER_IDLE): it
+ * goes one piece at a time, while nothing that a launch or a wait needs is waiting or on its way. */
+
+/* How far off the launch is: 0 = it is being made; n = it is the n-th of the launches and waits to come. */
+uint32_t um_view_steps(const um_view_t *view);
+
+/* What the CPU does with the region of the stretch between now and that launch. */
+typedef enum um_cpu {
+    UM_CPU_UNKNOWN = 0,
+    UM_CPU_LEAVES =
+        1, /* nothing: what was brought so early was always there when the launch came */
+    UM_CPU_TAKES =
+        2 /* it still writes or reads it; or leave it alone for other reasons: the last times it was
+                          brought in vain, or it is time to see whether it is still so */
+} um_cpu_t;
+um_cpu_t um_view_cpu(const um_view_t *view); /* UNKNOWN at a launch and at a wait */
+
 /* One option of an advisor, set as UMRT_<ADVISOR>_<NAME> or --<advisor>-<name>. */
 typedef struct um_advisor_option {
     const char *name;
@@ -159,6 +179,7 @@ typedef struct um_advisor_ops {
     /* For baselines without any sense of residency: as always, and what they propose is carried out
      * whatever is known about it. */
     bool blind;
+    bool ahead; /* asked also about the launches that are expected next: um_view_steps */
 } um_advisor_ops_t;
 
 /* Every advisor there is, in the order in which they are asked; ends with NULL. advisors/table.c. */

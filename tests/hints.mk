@@ -40,5 +40,6 @@ tests_unit_advisor_contract_SOURCES = tests/unit/advisor_contract.c
 tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
 tests_unit_baselines_SOURCES = tests/unit/baselines.c
 tests_unit_baselines_LDADD = libumtool.la $(LDADD)
-check_PROGRAMS += tests/unit/profile
+check_PROGRAMS += tests/unit/profile tests/unit/sequence
+tests_unit_sequence_SOURCES = tests/unit/sequence.c
 tests_unit_profile_SOURCES = tests/unit/profile.c

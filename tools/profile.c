@@ -41,6 +41,12 @@ static const struct {
 } named[] = {
     {"readback", "read", {"#wait", "#place", "from_bytes", "to_bytes", "period", "nth"}},
     {"read_mostly", "verdict", {"judgement", "from_bytes", "to_bytes"}},
+    {"sequence", "launch", {"#grid_xy", "#grid_z_block_x", "#block_yz", "device", "pointers"}},
+    {"sequence",
+     "takes",
+     {"#signature", "#place", "offset_bytes", "#number_inside", "#done_before",
+      "#done_before_first"}},
+    {"sequence", "next", {"#next", "#order"}},
     {"guard", NULL, {"verdict", "with_ns", "without_ns"}},
 };
 

@@ -202,6 +202,15 @@ static void forget_lost(um_gate_t *gate, uint64_t now_ns)
             give_up(gate, i);
 }
 
+uint32_t um_gate_idle(const um_gate_t *gate)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < gate->n_pieces; i++)
+        n += gate->piece[i].order == UM_ORDER_IDLE && gate->piece[i].kind == UM_HINT_PREFETCH;
+    return n;
+}
+
 static bool on_its_way(const um_gate_t *gate, const um_hint_t *hint)
 {
     for (uint32_t i = 0; i < gate->n_pieces; i++) {

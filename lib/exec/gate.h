@@ -65,6 +65,9 @@ void um_gate_taken(um_gate_t *gate, const um_event_t *launch, uint64_t addr, uin
 /* Bytes that may still be put on the launch's device. */
 uint64_t um_gate_room_bytes(um_gate_t *gate, const um_ev_launch_t *launch, uint64_t now_ns);
 
+/* Pieces in flight for idle times. */
+uint32_t um_gate_idle(const um_gate_t *gate);
+
 /* Nothing of ours is in flight in [addr, addr+bytes) when it returns, and no hint made for a launch
  * before now_ns gets there any more. Later launches cannot mean the memory that is going. */
 void um_gate_region_going(um_gate_t *gate, uint64_t addr, uint64_t bytes, uint64_t now_ns);

@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "expect.h"
 #include "ranges.h"
 #include "sharing.h"
 #include "view.h"
@@ -40,9 +41,12 @@ struct um_hinter {
     um_residency_t *residency;
     um_footprints_t *footprints;
     um_slices_t *slices;
+    um_sequences_t *sequences;
+    um_expect_t expect;
     advisor_t advisor[MAX_ADVISORS];
     unsigned n_advisors;
-    bool any_always, any_sync; /* some advisor is asked always; some decides at waits */
+    bool any_always, any_sync; /* some advisor is asked always; some decides at waits; */
+    bool any_ahead;            /* some looks at launches that are expected */
     um_view_t view;
     um_sharing_t sharing;
     um_range_t range[MAX_RANGES];
@@ -382,6 +386,35 @@ static void on_wait(um_hinter_t *hinter, const um_event_t *event)
     set_waiting(hinter, admitted > 0);
 }
 
+/* ---- launches that are expected ---- */
+
+static uint32_t ask_ahead(void *ctx)
+{
+    um_hinter_t *hinter = ctx;
+    uint32_t admitted = 0;
+
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        const um_advisor_ops_t *ops = hinter->advisor[i].ops;
+        um_hints_t hints = hints_of(hinter, i);
+
+        if (!ops->ahead || !ops->decide || !(hinter->allowed >> i & 1))
+            continue;
+        ops->decide(hinter->advisor[i].state, &hinter->view, &hints);
+        admitted += hints.admitted;
+    }
+    return admitted;
+}
+
+static void look_ahead(um_hinter_t *hinter)
+{
+    const um_range_sources_t sources = {hinter->residency, hinter->footprints, hinter->slices};
+
+    if (!hinter->any_ahead || !hinter->takes_hints)
+        return;
+    hinter->allowed = hinter->guard ? um_guard_allowed(hinter->guard) : UINT32_MAX;
+    um_expect_idle(&hinter->expect, &sources, &hinter->sharing, &hinter->view, ask_ahead, hinter);
+}
+
 /* ---- other events ---- */
 
 static void on_device(um_hinter_t *hinter, const um_ev_device_t *device)
@@ -458,19 +491,34 @@ static void show_advisors(void *ctx, const um_event_t *event)
             hinter->advisor[i].ops->observe(hinter->advisor[i].state, event);
 }
 
+/* The page tables show what the CPU has taken. */
+static void on_shown(void *ctx, const um_event_t *event)
+{
+    um_hinter_t *hinter = ctx;
+
+    show_advisors(hinter, event);
+    um_sequences_observe(hinter->sequences, event);
+    um_expect_hurry(&hinter->expect);
+}
+
 static void on_event(void *ctx, const um_event_t *event)
 {
     um_hinter_t *hinter = ctx;
+    bool quiet = event->type == UM_EV_SYNC && event->u.sync.exit &&
+                 um_sequences_is_quiet(hinter->sequences, event);
 
     if (event->type != UM_EV_ACCESS)
         show_advisors(hinter, event);
     if (hinter->guard)
         um_guard_observe(hinter->guard, event);
-    um_residency_observe(hinter->residency, event);
+    if (!quiet)
+        um_residency_observe(hinter->residency, event);
     um_footprints_observe(hinter->footprints, event);
+    um_sequences_observe(hinter->sequences, event);
     hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit ? LONG_PHASE : 0;
     switch (event->type) {
     case UM_EV_LAUNCH:
+        hinter->expect.correlation = event->u.launch.correlation;
         on_launch(hinter, event);
         break;
     case UM_EV_SYNC:
@@ -483,8 +531,10 @@ static void on_event(void *ctx, const um_event_t *event)
         on_outcome(hinter, event);
         break;
     case UM_EV_CONTEXT:
-        if (event->u.context.change == UM_CONTEXT_CREATED)
-            hinter->context = event->u.context.context;
+        if (event->u.context.change != UM_CONTEXT_CREATED)
+            break;
+        hinter->context = hinter->expect.context = event->u.context.context;
+        hinter->expect.device = event->u.context.device;
         break;
     case UM_EV_DEVICE:
         on_device(hinter, &event->u.device);
@@ -511,6 +561,7 @@ static void on_idle(void *ctx)
 {
     um_hinter_t *hinter = ctx;
 
+    look_ahead(hinter);
     if (!hinter->cpu_is_busy || hinter->quiet < QUIET_AFTER)
         return;
     if (--hinter->cpu_is_busy && ++hinter->since_rearm < hinter->rearm)
@@ -629,6 +680,7 @@ static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
     hinter->n_advisors++;
     hinter->any_always |= ops->always || ops->blind;
     hinter->any_sync |= ops->decide_sync != NULL;
+    hinter->any_ahead |= ops->ahead;
     return UM_OK;
 }
 
@@ -656,9 +708,12 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
         if ((named(advisors, table[i]->name) || named(advisors, EVERY)) &&
             (status = add_advisor(hinter, table[i])) != UM_OK)
             goto fail;
-    if ((status = add_guard(hinter)) != UM_OK)
+    if ((status = um_sequences_new(hinter->any_ahead ? hinter->residency : NULL, hinter->footprints,
+                                   &hinter->sequences)) != UM_OK ||
+        (status = add_guard(hinter)) != UM_OK)
         goto fail;
-    um_residency_tell(hinter->residency, show_advisors, hinter);
+    hinter->view.sequences = hinter->sequences;
+    um_residency_tell(hinter->residency, on_shown, hinter);
     warn_of_unknown(advisors, table);
     hinter->rearm = 1;
     config->executor->done = on_done;
@@ -681,6 +736,7 @@ void um_hinter_free(um_hinter_t *hinter)
         free(hinter->advisor[i].state);
     }
     um_view_fini(&hinter->view);
+    um_sequences_free(hinter->sequences);
     um_slices_free(hinter->slices);
     um_footprints_free(hinter->footprints);
     um_residency_free(hinter->residency);
@@ -709,6 +765,8 @@ static void sign(void *ctx, const um_event_t *event)
 void um_hinter_learned(const um_hinter_t *hinter, um_event_fn fn, void *ctx)
 {
     um_footprints_learned(hinter->footprints, fn, ctx);
+    if (hinter->any_ahead) /* nobody else would want to know */
+        um_sequences_learned(hinter->sequences, fn, ctx);
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
         signer_t signer = {.who = ops->name, .fn = fn, .ctx = ctx};

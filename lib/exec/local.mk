@@ -3,3 +3,4 @@ libumcore_la_SOURCES += %D%/advised.c %D%/advised.h %D%/executor.h %D%/gate.c %D
 	%D%/ranges.c %D%/ranges.h %D%/samples.c %D%/samples.h %D%/sharing.c %D%/sharing.h \
 	%D%/teams.c %D%/teams.h %D%/uses.c %D%/uses.h %D%/view.c %D%/view.h %D%/workers.c %D%/workers.h
 libumcore_la_SOURCES += %D%/learning.c %D%/learning.h %D%/outcome.c %D%/outcome.h
+libumcore_la_SOURCES += %D%/expect.c %D%/expect.h

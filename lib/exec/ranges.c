@@ -32,7 +32,8 @@ static uint32_t add(um_range_t *range, uint32_t n, uint32_t max, const um_argume
     return n + 1;
 }
 
-static void bound(const um_range_sources_t *from, const um_ev_launch_t *launch, um_range_t *range)
+static void bound(const um_range_sources_t *from, const um_ev_launch_t *launch, uint64_t kernel,
+                  um_range_t *range)
 {
     const um_argument_t *argument = &range->argument;
     uint64_t addr = 0, bytes = 0;
@@ -42,18 +43,18 @@ static void bound(const um_range_sources_t *from, const um_ev_launch_t *launch, 
     range->end = addr + um_slices_end(from->slices, argument->region, argument->addr - addr, bytes);
     if (range->end > argument->limit)
         range->end = argument->limit;
-    range->known =
-        um_footprints_expect(from->footprints, launch, argument, range->end - range->addr);
+    range->known = um_footprints_expect_of(from->footprints, kernel, launch, argument,
+                                           range->end - range->addr);
     if (range->known.launches) {
         range->addr = argument->addr + range->known.first_bytes;
         range->end = argument->addr + range->known.end_bytes;
     }
 }
 
-uint32_t um_ranges_collect(const um_range_sources_t *from, const um_event_t *event, um_range_t *out,
-                           uint32_t max)
+/* The pointers, put where they belong. */
+static uint32_t collect(const um_range_sources_t *from, const um_ev_launch_t *launch, bool note,
+                        um_range_t *out, uint32_t max)
 {
-    const um_ev_launch_t *launch = &event->u.launch;
     uint32_t n = 0;
 
     for (uint32_t a = 0; a < launch->n_args; a++) {
@@ -63,21 +64,43 @@ uint32_t um_ranges_collect(const um_range_sources_t *from, const um_event_t *eve
         if (!um_residency_region(from->residency, arg->region, &addr, &bytes) ||
             arg->region_offset_bytes >= bytes)
             continue;
-        um_slices_note(from->slices, arg->region, arg->region_offset_bytes);
+        if (note)
+            um_slices_note(from->slices, arg->region, arg->region_offset_bytes);
         n = add(out, n, max,
                 &(um_argument_t){.region = arg->region,
                                  .slot = slot_of(launch, a),
                                  .addr = addr + arg->region_offset_bytes,
                                  .limit = addr + bytes});
     }
+    for (uint32_t i = 0; i + 1 < n; i++)
+        if (out[i + 1].argument.region == out[i].argument.region)
+            out[i].argument.limit = out[i + 1].argument.addr;
+    return n;
+}
+
+uint32_t um_ranges_collect(const um_range_sources_t *from, const um_event_t *event, um_range_t *out,
+                           uint32_t max)
+{
+    const um_ev_launch_t *launch = &event->u.launch;
+    uint64_t kernel = um_footprints_kernel(from->footprints, launch);
+    uint32_t n = collect(from, launch, true, out, max);
+
     if (n)
         um_footprints_launch(from->footprints, launch, event->time_ns);
     for (uint32_t i = 0; i < n; i++) {
-        if (i + 1 < n && out[i + 1].argument.region == out[i].argument.region)
-            out[i].argument.limit = out[i + 1].argument.addr;
         um_footprints_take(from->footprints, launch, &out[i].argument);
-        bound(from, launch, &out[i]);
+        bound(from, launch, kernel, &out[i]);
     }
+    return n;
+}
+
+uint32_t um_ranges_expect(const um_range_sources_t *from, const um_ev_launch_t *launch,
+                          uint64_t kernel, um_range_t *out, uint32_t max)
+{
+    uint32_t n = collect(from, launch, false, out, max);
+
+    for (uint32_t i = 0; i < n; i++)
+        bound(from, launch, kernel, &out[i]);
     return n;
 }
 

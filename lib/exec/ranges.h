@@ -33,6 +33,10 @@ typedef struct um_range_sources {
 uint32_t um_ranges_collect(const um_range_sources_t *from, const um_event_t *event, um_range_t *out,
                            uint32_t max);
 
+/* The ranges of a launch that is only expected, by what um_footprints_kernel says of its kernel. */
+uint32_t um_ranges_expect(const um_range_sources_t *from, const um_ev_launch_t *launch,
+                          uint64_t kernel, um_range_t *out, uint32_t max);
+
 /* Stretch by stretch (UM_VIEW_STRETCH_BYTES), in the direction in which the kernel goes. */
 void um_range_start(um_range_t *range);
 bool um_range_is_whole(const um_range_t *range); /* no stretch was taken yet */

@@ -66,6 +66,20 @@ bool um_sharing_launch(um_sharing_t *sharing, const um_ev_launch_t *launch, uint
     return others;
 }
 
+bool um_sharing_is_shared(const um_sharing_t *sharing, uint32_t id, int32_t device)
+{
+    uint32_t slot = id % UM_SHARING_REGIONS;
+
+    for (uint32_t i = 0; sharing->region[slot].id == id && i < sharing->region[slot].n; i++) {
+        const um_sharing_use_t *use = &sharing->region[slot].use[i];
+
+        if (use->device != device &&
+            sharing->region[slot].launches - use->when <= UM_SHARING_RECENT)
+            return true;
+    }
+    return false;
+}
+
 void um_sharing_sync(um_sharing_t *sharing, const um_ev_sync_t *sync)
 {
     if (!sync->exit)

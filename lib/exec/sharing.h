@@ -46,6 +46,8 @@ typedef struct um_sharing {
  * Returns whether other GPUs take the region too. */
 bool um_sharing_launch(um_sharing_t *sharing, const um_ev_launch_t *launch, uint32_t region,
                        uint64_t from, uint64_t *end);
+/* Do other GPUs take the region, too, by what has been seen? */
+bool um_sharing_is_shared(const um_sharing_t *sharing, uint32_t region, int32_t device);
 void um_sharing_sync(um_sharing_t *sharing, const um_ev_sync_t *sync);
 
 #endif

@@ -65,13 +65,32 @@ size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, ui
 {
     um_view_t *own =
         (um_view_t *)view; /* the view is ours; it is the advisors who may not change it */
-    size_t n = um_residency_extents(view->residency, region, addr, bytes, out, max);
+    bool found;
+    size_t n;
 
     own->asked = true;
+    if (view->next) {
+        um_sequences_cpu(view->sequences, view->next, region, &found);
+        um_residency_refresh(view->residency, region, addr, bytes, found);
+    }
+    n = um_residency_extents(view->residency, region, addr, bytes, out, max);
     if (view->watch && region == view->stretch.region)
         own->held |= um_footprints_sentinels(view->footprints, view->watch, view->stretch.addr,
                                              view->stretch.bytes);
     return n;
+}
+
+uint32_t um_view_steps(const um_view_t *view)
+{
+    return view->next ? view->next->steps : 0;
+}
+
+um_cpu_t um_view_cpu(const um_view_t *view)
+{
+    bool found;
+
+    return view->next ? um_sequences_cpu(view->sequences, view->next, view->stretch.region, &found)
+                      : UM_CPU_UNKNOWN;
 }
 
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device)
@@ -157,6 +176,9 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
         um_guard_admitted(hints->guard, hints->index, hint);
     if (admitted && hint->kind == UM_HINT_PREFETCH)
         um_footprints_moved(view->footprints, hint->addr, hint->bytes);
+    if (admitted && view->next)
+        um_sequences_brought(view->sequences, view->next, view->stretch.region, hint->addr,
+                             hint->bytes);
     return admitted;
 }
 
@@ -188,6 +210,10 @@ bool um_hints_add(um_hints_t *hints, const um_hint_t *hint)
     um_hint_t copy = *hint;
     uint32_t admitted;
 
+    if (view->next && copy.kind != UM_HINT_PREFETCH)
+        return false; /* advice is for launches that there are */
+    if (view->next)
+        copy.order = UM_ORDER_IDLE;
     copy.who = hints->who->name;
     copy.blind = hints->who->blind;
     if (!copy.correlation)

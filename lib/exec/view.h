@@ -5,6 +5,7 @@
 #include "gate.h"
 #include "guard.h"
 #include "model/footprint.h"
+#include "model/sequence.h"
 
 typedef struct um_view_params {
     uint32_t n;
@@ -15,6 +16,8 @@ struct um_view {
     um_gate_t *gate;
     um_residency_t *residency;
     um_footprints_t *footprints;
+    um_sequences_t *sequences;
+    const um_next_t *next;        /* NULL unless the launch is only expected */
     const um_ev_launch_t *launch; /* or */
     const um_ev_sync_t *sync;     /* what is being decided */
     uint64_t now_ns;

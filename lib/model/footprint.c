@@ -50,6 +50,25 @@ uint64_t um_footprint_kernel(const um_footprints_t *footprints, const um_ev_laun
     return footprints->kernel[launch->kernel].hash;
 }
 
+uint64_t um_footprints_kernel(const um_footprints_t *footprints, const um_ev_launch_t *launch)
+{
+    return um_footprint_kernel(footprints, launch);
+}
+
+uint64_t um_footprints_kernel_named(const char *name, uint64_t module_hash)
+{
+    return hash_of(name, module_hash);
+}
+
+const char *um_footprints_name(const um_footprints_t *footprints, uint32_t kernel,
+                               uint64_t *module_hash)
+{
+    if (!kernel || kernel >= footprints->n_kernels)
+        return NULL;
+    *module_hash = footprints->kernel[kernel].module_hash;
+    return footprints->kernel[kernel].name;
+}
+
 static void on_kernel(um_footprints_t *footprints, const um_ev_kernel_t *kernel)
 {
     um_kernel_name_t *entry;
@@ -276,10 +295,17 @@ void um_footprint_reached(um_footprints_t *footprints, um_shape_t *shape, uint64
 um_footprint_t um_footprints_expect(const um_footprints_t *footprints, const um_ev_launch_t *launch,
                                     const um_argument_t *argument, uint64_t guess_bytes)
 {
+    return um_footprints_expect_of(footprints, um_footprint_kernel(footprints, launch), launch,
+                                   argument, guess_bytes);
+}
+
+um_footprint_t um_footprints_expect_of(const um_footprints_t *footprints, uint64_t kernel,
+                                       const um_ev_launch_t *launch, const um_argument_t *argument,
+                                       uint64_t guess_bytes)
+{
     uint64_t grid_blocks, id = um_footprint_shape(launch, &grid_blocks);
     uint64_t left = argument->limit - argument->addr;
-    um_record_t *record =
-        um_footprint_find(footprints, um_footprint_kernel(footprints, launch), argument->slot);
+    um_record_t *record = um_footprint_find(footprints, kernel, argument->slot);
     const um_shape_t *shape = um_footprint_find_shape(record, id);
     um_footprint_t out = {.end_bytes = UM_FAR};
     uint64_t least = 0;

@@ -38,6 +38,13 @@ void um_footprints_observe(um_footprints_t *footprints, const um_event_t *event)
 /* All that is known, as LEARNED events of "footprint". */
 void um_footprints_learned(const um_footprints_t *footprints, um_event_fn emit, void *ctx);
 
+/* Stands for the launch's kernel: of a kernel with a name in every run, of a graph in this one; 0 = not known. */
+uint64_t um_footprints_kernel(const um_footprints_t *footprints, const um_ev_launch_t *launch);
+uint64_t um_footprints_kernel_named(const char *name, uint64_t module_hash);
+/* The name of a kernel that was defined, owned by the model; NULL = it was not. */
+const char *um_footprints_name(const um_footprints_t *footprints, uint32_t kernel,
+                               uint64_t *module_hash);
+
 /* An argument of a launch; pointers into one 2 MiB block are one. */
 typedef struct um_argument {
     uint32_t region; /* managed and alive */
@@ -59,6 +66,11 @@ void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launc
  * guess_bytes. */
 um_footprint_t um_footprints_expect(const um_footprints_t *footprints, const um_ev_launch_t *launch,
                                     const um_argument_t *argument, uint64_t guess_bytes);
+
+/* The same of a launch that is only expected, by what um_footprints_kernel says of its kernel. */
+um_footprint_t um_footprints_expect_of(const um_footprints_t *footprints, uint64_t kernel,
+                                       const um_ev_launch_t *launch, const um_argument_t *argument,
+                                       uint64_t guess_bytes);
 
 /* ---- watching a launch: once for each argument that is decided about ---- */
 

@@ -84,6 +84,11 @@ void um_residency_launch_end(um_residency_t *residency, uint32_t region, int32_t
 /* Between begin and end: the launch is not believed to take these after all. */
 void um_residency_leave(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes);
 
+/* No launch is under way: what may have changed of [addr, addr+bytes) is looked up now; of what is on a device only
+ * if `doubt`. */
+void um_residency_refresh(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
+                          bool doubt);
+
 /* What the CPU has of a block now, by the page tables: bit i = its i-th 64 KiB. `addr` is the block's start,
  * wholly inside the region. What is found gone is believed to be on the GPU. False = they cannot be asked,
  * or do not say it: where advice is in force the GPU may map or duplicate what the CPU has. */

@@ -259,3 +259,32 @@ void um_residency_look(um_residency_t *residency, um_region_state_t *region, uin
         b = stop > b ? stop : b + 1;
     }
 }
+
+static bool may_have_changed(const um_residency_t *residency, const um_region_state_t *region,
+                             uint32_t b, bool doubt)
+{
+    const um_block_state_t *block = &region->block[b];
+    bool there = block->where == UM_WHERE_DEVICE || block->where == UM_WHERE_BOTH;
+
+    return !there || (doubt && stale(residency, region, b));
+}
+
+void um_residency_refresh(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
+                          bool doubt)
+{
+    um_region_state_t *region = um_residency_find(residency, id);
+    uint32_t first, end;
+
+    if (!region || region->look != UM_LOOK_NONE || !um_blocks_of(region, addr, bytes, &first, &end))
+        return;
+    for (uint32_t b = first; b < end && residency->can_look;) {
+        uint32_t stop = b;
+
+        while (stop < end && stop - b < LOOK_BYTES / UM_BLOCK_BYTES &&
+               may_have_changed(residency, region, stop, doubt))
+            stop++;
+        if (stop > b)
+            look_at(residency, region, b, stop);
+        b = stop > b ? stop : b + 1;
+    }
+}

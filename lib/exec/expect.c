@@ -1,0 +1,79 @@
+#include "expect.h"
+
+void um_expect_hurry(um_expect_t *expect)
+{
+    expect->pause = expect->since = 0;
+}
+
+/* Is it time to ask? */
+static bool is_due(um_expect_t *expect, const um_view_t *view)
+{
+    if (um_gate_idle(view->gate) > UM_EXPECT_AGAIN)
+        return false;
+    if (expect->unfinished)
+        return true;
+    return um_sequences_moves(view->sequences) != expect->moves && expect->since++ >= expect->pause;
+}
+
+/* false = enough is on its way. */
+static bool ask_range(um_range_t *range, um_view_t *view, um_expect_fn ask, void *ctx,
+                      uint32_t *admitted)
+{
+    uint64_t addr, bytes;
+
+    um_range_start(range);
+    while (um_range_next(range, &addr, &bytes)) {
+        view->stretch = (um_stretch_t){.region = range->argument.region,
+                                       .addr = addr,
+                                       .bytes = bytes,
+                                       .range_bytes = range->end - range->addr};
+        view->footprint = range->known;
+        view->asked = false;
+        view->held = 0;
+        *admitted += ask(ctx);
+        if (um_gate_idle(view->gate) >= UM_EXPECT_PIECES)
+            return false;
+        if (!view->asked)
+            break; /* nobody wanted to know about this stretch: nobody will about the others */
+    }
+    return true;
+}
+
+uint32_t um_expect_idle(um_expect_t *expect, const um_range_sources_t *from,
+                        const um_sharing_t *sharing, um_view_t *view, um_expect_fn ask, void *ctx)
+{
+    uint32_t admitted = 0, n;
+    bool more = true;
+
+    if (!is_due(expect, view))
+        return 0;
+    expect->since = 0;
+    expect->moves = um_sequences_moves(view->sequences);
+    n = um_sequences_next(view->sequences, expect->next, UM_EXPECT_LAUNCHES);
+    for (uint32_t i = 0; i < n && more; i++) {
+        um_next_t *next = &expect->next[i];
+        uint32_t ranges;
+
+        if (!next->launch.context && next->launch.device != expect->device)
+            continue;
+        if (!next->launch.context)
+            next->launch.context = expect->context;
+        next->launch.correlation = expect->correlation;
+        view->next = next;
+        view->launch = &next->launch;
+        ranges =
+            um_ranges_expect(from, &next->launch, next->kernel, expect->range, UM_EXPECT_RANGES);
+        for (uint32_t r = 0; r < ranges && more; r++)
+            if (!um_sharing_is_shared(sharing, expect->range[r].argument.region,
+                                      next->launch.device))
+                more = ask_range(&expect->range[r], view, ask, ctx, &admitted);
+    }
+    view->next = NULL;
+    view->launch = NULL;
+    expect->unfinished = !more;
+    if (admitted)
+        expect->pause = 0;
+    else if (expect->pause < UM_EXPECT_PAUSE)
+        expect->pause = 2 * expect->pause + 1;
+    return admitted;
+}
