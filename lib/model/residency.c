@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define MAX_INTERVAL 64u /* at least every so many stale launches a whole look */
 
 /* ---- regions ---- */
@@ -57,15 +59,9 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
     n_blocks = (alloc->addr + alloc->bytes - 1) / UM_BLOCK_BYTES - alloc->addr / UM_BLOCK_BYTES + 1;
     if (n_blocks > UINT32_MAX)
         return;
-    if (residency->n == residency->room) {
-        size_t room = residency->room ? 2 * residency->room : 64;
-        um_region_state_t **grown = realloc(residency->region, room * sizeof(um_region_state_t *));
-
-        if (!grown)
-            return;
-        residency->region = grown;
-        residency->room = room;
-    }
+    if (!um_grow(&residency->region, &residency->room, residency->n + 1,
+                 sizeof(*residency->region)))
+        return;
     region = calloc(1, sizeof(*region) + n_blocks * sizeof(region->block[0]));
     if (!region)
         return;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define CLASSES_MAX    1024u
 #define RATE_MIN_BYTES (1u << 20) /* below it latency, not the link, is measured */
 
@@ -27,15 +29,8 @@ static um_copy_class_t *class_get(um_copies_stat_t *stat, const um_ev_copy_t *co
     c = um_map_find(&stat->class_of, hash);
     if (c != UM_MAP_NONE)
         return &stat->classes[c];
-    if (stat->n_classes == stat->size) {
-        size_t size = stat->size ? stat->size * 2 : 32;
-        um_copy_class_t *array = realloc(stat->classes, size * sizeof(*array));
-
-        if (!array)
-            return NULL;
-        stat->classes = array;
-        stat->size = size;
-    }
+    if (!um_grow(&stat->classes, &stat->size, stat->n_classes + 1, sizeof(*stat->classes)))
+        return NULL;
     if (um_map_put(&stat->class_of, hash, (uint32_t)stat->n_classes))
         return NULL;
     of = &stat->classes[stat->n_classes++];

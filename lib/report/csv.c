@@ -6,6 +6,7 @@
 
 #include "map.h"
 #include "places.h"
+#include "core/grow.h"
 
 /* One address, or one instruction, or everything. Zero is "nothing of that kind", as Nsight's blank. */
 typedef struct um_csv_row {
@@ -219,15 +220,8 @@ static um_status_t row_at(um_csv_t *csv, uint64_t key, um_csv_row_t **out)
     if (at == UM_MAP_NONE) {
         um_status_t status;
 
-        if (csv->n == csv->size) {
-            size_t size = csv->size ? csv->size * 2 : 64;
-            um_csv_row_t *rows = realloc(csv->rows, size * sizeof(*rows));
-
-            if (!rows)
-                return UM_ERR_NO_MEMORY;
-            csv->rows = rows;
-            csv->size = size;
-        }
+        if (!um_grow(&csv->rows, &csv->size, csv->n + 1, sizeof(*csv->rows)))
+            return UM_ERR_NO_MEMORY;
         at = (uint32_t)csv->n;
         status = um_map_put(&csv->by_key, key, at);
         if (status)

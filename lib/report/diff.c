@@ -8,6 +8,7 @@
 #include "findings/finding.h"
 #include "rank_test.h"
 #include "same.h"
+#include "core/grow.h"
 
 /* Of an item's value, while reading. */
 #define NOT_THERE (-1.0)
@@ -149,15 +150,8 @@ static um_status_t item_at(um_diff_t *diff, um_diff_table_t *table, const char *
     um_diff_item_t *item;
 
     if (at == UM_MAP_NONE) {
-        if (table->n == table->size) {
-            size_t size = table->size ? table->size * 2 : 32;
-            um_diff_item_t *items = realloc(table->items, size * sizeof(*items));
-
-            if (!items)
-                return UM_ERR_NO_MEMORY;
-            table->items = items;
-            table->size = size;
-        }
+        if (!um_grow(&table->items, &table->size, table->n + 1, sizeof(*table->items)))
+            return UM_ERR_NO_MEMORY;
         item = &table->items[table->n];
         *item = (um_diff_item_t){.name = strdup(name),
                                  .kind = strdup(kind),

@@ -5,6 +5,7 @@
 
 #include "region_parts.h"
 #include "units.h"
+#include "core/grow.h"
 
 int um_group_name(const um_group_t *group, char *out, size_t bytes)
 {
@@ -27,15 +28,8 @@ um_status_t um_group_get(um_regions_stat_t *stat, uint64_t key, uint32_t *out)
     *out = um_map_find(&stat->group_of, key);
     if (*out != UM_MAP_NONE)
         return UM_OK;
-    if (stat->n_groups == stat->groups_size) {
-        size_t size = stat->groups_size ? stat->groups_size * 2 : 64;
-        um_group_t *groups = realloc(stat->groups, size * sizeof(*groups));
-
-        if (!groups)
-            return UM_ERR_NO_MEMORY;
-        stat->groups = groups;
-        stat->groups_size = size;
-    }
+    if (!um_grow(&stat->groups, &stat->groups_size, stat->n_groups + 1, sizeof(*stat->groups)))
+        return UM_ERR_NO_MEMORY;
     status = um_map_put(&stat->group_of, key, (uint32_t)stat->n_groups);
     if (status)
         return status;

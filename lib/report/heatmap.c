@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define FIRST_COLUMN_NS 1000u
 #define COLUMNS_LEAST   UM_HEAT_COLUMNS
 
@@ -169,15 +171,8 @@ static um_status_t cell_get(um_heatmap_t *map, uint32_t group, uint64_t offset, 
         return status == UM_ERR_FULL ? UM_OK : status;
     }
     if (i == UM_MAP_NONE) {
-        if (map->n_cells == map->cells_size) {
-            size_t size = map->cells_size ? map->cells_size * 2 : 1024;
-            um_heat_cell_t *array = realloc(map->cells, size * sizeof(*array));
-
-            if (!array)
-                return UM_ERR_NO_MEMORY;
-            map->cells = array;
-            map->cells_size = size;
-        }
+        if (!um_grow(&map->cells, &map->cells_size, map->n_cells + 1, sizeof(*map->cells)))
+            return UM_ERR_NO_MEMORY;
         i = (uint32_t)map->n_cells;
         status = um_map_put(&map->at, key_of(group, row, column), i);
         if (status)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define EXECS_SEEN 4096u
 
 um_status_t um_kernels_stat_init(um_kernels_stat_t *stat, um_regions_stat_t *regions)
@@ -35,15 +37,8 @@ static um_status_t kernel_get(um_kernels_stat_t *stat, const char *name, bool co
     *out = um_map_find(&stat->by_name, key);
     if (*out != UM_MAP_NONE)
         return UM_OK;
-    if (stat->n_kernels == stat->kernels_size) {
-        size_t size = stat->kernels_size ? stat->kernels_size * 2 : 32;
-        um_kernel_stat_t *array = realloc(stat->kernels, size * sizeof(*array));
-
-        if (!array)
-            return UM_ERR_NO_MEMORY;
-        stat->kernels = array;
-        stat->kernels_size = size;
-    }
+    if (!um_grow(&stat->kernels, &stat->kernels_size, stat->n_kernels + 1, sizeof(*stat->kernels)))
+        return UM_ERR_NO_MEMORY;
     kernel = &stat->kernels[stat->n_kernels];
     *kernel = (um_kernel_stat_t){.name = strdup(name), .copy = copy};
     if (!kernel->name)
@@ -111,15 +106,8 @@ static um_status_t pair_get(um_kernels_stat_t *stat, uint32_t kernel, uint32_t g
     *out = um_map_find(&stat->pair_of, key);
     if (*out != UM_MAP_NONE)
         return UM_OK;
-    if (stat->n_pairs == stat->pairs_size) {
-        size_t size = stat->pairs_size ? stat->pairs_size * 2 : 64;
-        um_kernel_region_t *array = realloc(stat->pairs, size * sizeof(*array));
-
-        if (!array)
-            return UM_ERR_NO_MEMORY;
-        stat->pairs = array;
-        stat->pairs_size = size;
-    }
+    if (!um_grow(&stat->pairs, &stat->pairs_size, stat->n_pairs + 1, sizeof(*stat->pairs)))
+        return UM_ERR_NO_MEMORY;
     status = um_map_put(&stat->pair_of, key, (uint32_t)stat->n_pairs);
     if (status)
         return status;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "region_parts.h"
+#include "core/grow.h"
 
 /* One record moves at most a block; a damaged one must not cost more than this many pages. */
 #define RECORD_PAGES_MAX 16384u
@@ -100,20 +101,11 @@ um_page_t *um_regions_stat_page(um_regions_stat_t *stat, um_live_t *live, uint64
 
 um_status_t um_live_insert(um_regions_stat_t *stat, um_live_t *live)
 {
-    size_t at;
+    size_t at, room = stat->live_size; /* of both */
 
-    if (stat->n_live == stat->live_size) {
-        size_t size = stat->live_size ? stat->live_size * 2 : 64;
-        um_live_t **array = realloc(stat->live, size * sizeof(um_live_t *));
-
-        if (array)
-            stat->live = array;
-        array = array ? realloc(stat->by_id, size * sizeof(um_live_t *)) : NULL;
-        if (!array)
-            return UM_ERR_NO_MEMORY;
-        stat->by_id = array;
-        stat->live_size = size;
-    }
+    if (!um_grow(&stat->by_id, &room, stat->n_live + 1, sizeof(*stat->by_id)) ||
+        !um_grow(&stat->live, &stat->live_size, stat->n_live + 1, sizeof(*stat->live)))
+        return UM_ERR_NO_MEMORY;
     if (live->id) {
         at = id_index(stat, live->id);
         memmove(&stat->by_id[at + 1], &stat->by_id[at], (stat->n_by_id - at) * sizeof(um_live_t *));

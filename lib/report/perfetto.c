@@ -7,6 +7,7 @@
 #include "demangle.h"
 #include "map.h"
 #include "tracks.h"
+#include "core/grow.h"
 
 /* Tracks of a process that are no CPU thread. Streams and givers of hints follow. */
 enum { FAULTS = 1, TO_GPU, TO_CPU, THRASHING, COPIES, CPU_FAULTS, CALLS, NAMED = 16 };
@@ -141,6 +142,7 @@ static um_status_t forget_dead(um_perfetto_t *to)
 static um_status_t on_alloc(um_perfetto_t *to, const um_event_t *event)
 {
     const um_ev_region_alloc_t *alloc = &event->u.region_alloc;
+    size_t room = to->lives_size; /* all of them may be dead */
     uint32_t at;
 
     if (!alloc->region || life(to, alloc->region))
@@ -151,20 +153,9 @@ static um_status_t on_alloc(um_perfetto_t *to, const um_event_t *event)
         at = to->dead[--to->n_dead];
     } else {
         at = (uint32_t)to->n_lives;
-        if (to->n_lives == to->lives_size) {
-            size_t size = to->lives_size ? to->lives_size * 2 : 64;
-            um_life_t *lives = realloc(to->lives, size * sizeof(*lives));
-            uint32_t *dead;
-
-            if (!lives)
-                return UM_ERR_NO_MEMORY;
-            to->lives = lives;
-            dead = realloc(to->dead, size * sizeof(*dead)); /* room for all of them */
-            if (!dead)
-                return UM_ERR_NO_MEMORY;
-            to->dead = dead;
-            to->lives_size = size;
-        }
+        if (!um_grow(&to->dead, &room, at + 1, sizeof(*to->dead)) ||
+            !um_grow(&to->lives, &to->lives_size, at + 1, sizeof(*to->lives)))
+            return UM_ERR_NO_MEMORY;
         to->n_lives++;
     }
     to->lives[at] = (um_life_t){.from_ns = event->time_ns,
@@ -222,15 +213,8 @@ static um_status_t on_kernel(um_perfetto_t *to, const um_ev_kernel_t *kernel)
 
     if (um_map_find(&to->kernel_of, kernel->kernel) != UM_MAP_NONE)
         return UM_OK;
-    if (to->n_kernels == to->kernels_size) {
-        size_t size = to->kernels_size ? to->kernels_size * 2 : 64;
-        char **kernels = realloc(to->kernels, size * sizeof(*kernels));
-
-        if (!kernels)
-            return UM_ERR_NO_MEMORY;
-        to->kernels = kernels;
-        to->kernels_size = size;
-    }
+    if (!um_grow(&to->kernels, &to->kernels_size, to->n_kernels + 1, sizeof(*to->kernels)))
+        return UM_ERR_NO_MEMORY;
     name = um_demangle_short(kernel->name);
     if (!name)
         return UM_ERR_NO_MEMORY;

@@ -7,6 +7,7 @@
 
 #include "dwarf.h"
 #include "places_rules.h"
+#include "core/grow.h"
 
 #define LINES_MAX 32u /* inlined into each other */
 #define SITES_MAX 65536u
@@ -49,16 +50,9 @@ static um_pc_t *pc_at(const um_places_t *p, size_t i)
 /* One more element, zeroed, at the end; NULL = no memory. */
 static void *add(um_places_t *p, um_places_list_t *list, size_t bytes)
 {
-    if (!list->at || list->n == list->size) {
-        size_t size = list->size ? list->size * 2 : 32;
-        void *at = realloc(list->at, size * bytes);
-
-        if (!at) {
-            p->status = UM_ERR_NO_MEMORY;
-            return NULL;
-        }
-        list->at = at;
-        list->size = size;
+    if (!um_grow(&list->at, &list->size, list->n + 1, bytes)) {
+        p->status = UM_ERR_NO_MEMORY;
+        return NULL;
     }
     return memset((char *)list->at + list->n++ * bytes, 0, bytes);
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define BIG_MOVE_BYTES UM_BIG_PAGE_BYTES
 #define TRACES_MAX     65536u
 
@@ -224,15 +226,8 @@ um_status_t um_report_begin(um_report_t *r, const char *path, const um_ev_fact_t
     um_report_end_trace(r);
     if (r->n_traces == TRACES_MAX)
         return UM_ERR_FULL;
-    if (r->n_traces == r->traces_size) {
-        size_t size = r->traces_size ? r->traces_size * 2 : 4;
-        um_trace_stat_t *array = realloc(r->traces, size * sizeof(*array));
-
-        if (!array)
-            return UM_ERR_NO_MEMORY;
-        r->traces = array;
-        r->traces_size = size;
-    }
+    if (!um_grow(&r->traces, &r->traces_size, r->n_traces + 1, sizeof(*r->traces)))
+        return UM_ERR_NO_MEMORY;
     if (!r->attribution) {
         um_status_t status = um_attribution_new(attributed, r, &r->attribution);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "region_parts.h"
+#include "core/grow.h"
 
 #define SHARED_MAX 4096u
 
@@ -45,15 +46,8 @@ um_status_t um_shared_meet(um_regions_stat_t *stat, const um_live_t *low, const 
 
         if (stat->n_shared == SHARED_MAX)
             return UM_OK;
-        if (stat->n_shared == stat->shared_size) {
-            size_t size = stat->shared_size ? stat->shared_size * 2 : 16;
-            um_shared_page_t *array = realloc(stat->shared, size * sizeof(*array));
-
-            if (!array)
-                return UM_ERR_NO_MEMORY;
-            stat->shared = array;
-            stat->shared_size = size;
-        }
+        if (!um_grow(&stat->shared, &stat->shared_size, stat->n_shared + 1, sizeof(*stat->shared)))
+            return UM_ERR_NO_MEMORY;
         status = um_map_put(&stat->shared_of, page, (uint32_t)stat->n_shared);
         if (status)
             return status;

@@ -3,22 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define OPEN_MAX_MARKS 1024u
 #define NAMED_MAX      4096u
-
-static um_status_t grow(um_phase_t **array, size_t n, size_t *size)
-{
-    um_phase_t *bigger;
-
-    if (n < *size)
-        return UM_OK;
-    bigger = realloc(*array, (*size ? *size * 2 : 32) * sizeof(*bigger));
-    if (!bigger)
-        return UM_ERR_NO_MEMORY;
-    *array = bigger;
-    *size = *size ? *size * 2 : 32;
-    return UM_OK;
-}
 
 static um_phase_t *current(um_timeline_t *t)
 {
@@ -31,7 +19,6 @@ static um_phase_t *current(um_timeline_t *t)
 static um_status_t turn(um_timeline_t *t, uint32_t kind, uint64_t time_ns)
 {
     um_phase_t *now = current(t);
-    um_status_t status;
 
     if (now && now->kind == kind)
         return UM_OK;
@@ -53,9 +40,8 @@ static um_status_t turn(um_timeline_t *t, uint32_t kind, uint64_t time_ns)
         t->turns[t->n_turns - 1] = before;
         return UM_OK;
     }
-    status = grow(&t->turns, t->n_turns, &t->turns_size);
-    if (status)
-        return status;
+    if (!um_grow(&t->turns, &t->turns_size, t->n_turns + 1, sizeof(*t->turns)))
+        return UM_ERR_NO_MEMORY;
     t->turns[t->n_turns++] = (um_phase_t){
         .kind = kind, .trace = t->trace, .start_ns = time_ns, .end_ns = time_ns, .times = 1};
     return UM_OK;
@@ -73,9 +59,9 @@ static um_status_t name_get(um_timeline_t *t, const char *name, uint64_t time_ns
         *out = 0;
         return UM_OK;
     }
-    status = grow(&t->named, t->n_named, &t->named_size);
-    if (!status)
-        status = um_map_put(&t->named_of, key, (uint32_t)t->n_named);
+    if (!um_grow(&t->named, &t->named_size, t->n_named + 1, sizeof(*t->named)))
+        return UM_ERR_NO_MEMORY;
+    status = um_map_put(&t->named_of, key, (uint32_t)t->n_named);
     if (status)
         return status;
     *out = (uint32_t)t->n_named;
@@ -121,15 +107,8 @@ static um_status_t on_mark(um_timeline_t *t, const um_event_t *event)
         status = name_get(t, mark->name, event->time_ns, &named);
         if (status || t->n_open >= OPEN_MAX_MARKS)
             return status;
-        if (t->n_open == t->open_size) {
-            size_t size = t->open_size ? t->open_size * 2 : 16;
-            void *array = realloc(t->open, size * sizeof(*t->open));
-
-            if (!array)
-                return UM_ERR_NO_MEMORY;
-            t->open = array;
-            t->open_size = size;
-        }
+        if (!um_grow(&t->open, &t->open_size, t->n_open + 1, sizeof(*t->open)))
+            return UM_ERR_NO_MEMORY;
         t->named[named].times++;
         t->open[t->n_open++] = (struct um_open_mark){.id = mark->id,
                                                      .start_ns = event->time_ns,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "emitter.h"
+#include "core/grow.h"
 
 #define LANES      32u
 #define LANE_FIRST UINT32_C(0x40000000) /* above every Linux thread id */
@@ -109,15 +110,8 @@ static uint32_t take_lane(um_tracks_t *to, uint32_t pid, uint32_t track, uint64_
 
     if (at == UM_MAP_NONE) {
         at = (uint32_t)to->n_lanes;
-        if (to->n_lanes == to->lanes_size) {
-            size_t size = to->lanes_size ? to->lanes_size * 2 : 16;
-            um_track_lanes_t *lanes = realloc(to->lanes, size * sizeof(*lanes));
-
-            if (!lanes)
-                goto no_memory;
-            to->lanes = lanes;
-            to->lanes_size = size;
-        }
+        if (!um_grow(&to->lanes, &to->lanes_size, to->n_lanes + 1, sizeof(*to->lanes)))
+            goto no_memory;
         if (um_map_put(&to->lane_of, key, at))
             goto no_memory;
         to->lanes[to->n_lanes++] = (um_track_lanes_t){{0}};

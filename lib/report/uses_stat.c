@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "region_parts.h"
+#include "core/grow.h"
 
 /* Sixteen million blocks are 32 TiB of managed memory, and 512 MiB of ours. */
 #define BLOCKS_MAX (UINT64_C(1) << 24)
@@ -164,15 +165,8 @@ static um_own_hint_t *own_get(um_uses_stat_t *stat, const um_ev_hint_t *hint, ui
 
     if (at != UM_MAP_NONE)
         return &stat->own[at];
-    if (stat->n_own == stat->own_size) {
-        size_t size = stat->own_size ? stat->own_size * 2 : 16;
-        um_own_hint_t *array = realloc(stat->own, size * sizeof(*array));
-
-        if (!array)
-            return NULL;
-        stat->own = array;
-        stat->own_size = size;
-    }
+    if (!um_grow(&stat->own, &stat->own_size, stat->n_own + 1, sizeof(*stat->own)))
+        return NULL;
     if (um_map_put(&stat->own_of, hash, (uint32_t)stat->n_own))
         return NULL;
     stat->own[stat->n_own] = (um_own_hint_t){.call_site = hint->call_site,

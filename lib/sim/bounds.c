@@ -8,6 +8,7 @@
 
 #include "flows.h"
 #include "least_time.h"
+#include "core/grow.h"
 
 /* ---- the order that is certain ------------------------------------------------------------------ */
 
@@ -29,15 +30,8 @@ static bool queues_add(queues_t *queues, queue_t one)
             queues->queue[i].context == one.context)
             return true;
     }
-    if (queues->n == queues->size) {
-        size_t size = queues->size ? queues->size * 2 : 8;
-        queue_t *queue = realloc(queues->queue, size * sizeof(*queue));
-
-        if (!queue)
-            return false;
-        queues->queue = queue;
-        queues->size = size;
-    }
+    if (!um_grow(&queues->queue, &queues->size, queues->n + 1, sizeof(*queues->queue)))
+        return false;
     queues->queue[queues->n++] = one;
     return true;
 }
@@ -103,15 +97,8 @@ static bool heap_push(heap_t *heap, uint32_t end)
 {
     size_t i = heap->n;
 
-    if (heap->n == heap->size) {
-        size_t size = heap->size ? heap->size * 2 : 64;
-        uint32_t *grown = realloc(heap->end, size * sizeof(*grown));
-
-        if (!grown)
-            return false;
-        heap->end = grown;
-        heap->size = size;
-    }
+    if (!um_grow(&heap->end, &heap->size, heap->n + 1, sizeof(*heap->end)))
+        return false;
     heap->n++;
     for (; i && heap->end[(i - 1) / 2] < end; i = (i - 1) / 2)
         heap->end[i] = heap->end[(i - 1) / 2];

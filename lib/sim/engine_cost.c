@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "core/grow.h"
+
 #define MIB ((double)(1u << 20))
 
 void um_cost_init(um_engine_t *engine)
@@ -194,16 +196,10 @@ void um_cost_heard(void *ctx, const um_event_t *event)
         engine->moved_device = device;
     if (!engine->listening)
         return;
-    if (engine->n_heard == engine->heard_room) {
-        size_t room = engine->heard_room ? 2 * engine->heard_room : 64;
-        um_event_t *grown = realloc(engine->heard, room * sizeof(*grown));
-
-        if (!grown) {
-            um_engine_fail(engine, UM_ERR_NO_MEMORY);
-            return;
-        }
-        engine->heard = grown;
-        engine->heard_room = room;
+    if (!um_grow(&engine->heard, &engine->heard_room, engine->n_heard + 1,
+                 sizeof(*engine->heard))) {
+        um_engine_fail(engine, UM_ERR_NO_MEMORY);
+        return;
     }
     engine->heard[engine->n_heard++] = *event;
 }

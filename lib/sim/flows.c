@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+
 #define BLOCK_PAGES (UM_BLOCK_BYTES / UM_PAGE_BYTES)
 
 typedef enum um_actor { NOBODY = 0, HOST = 1, HERE = 2, ELSEWHERE = 3 } um_actor_t;
@@ -53,16 +55,9 @@ static void flow_add(pass_t *pass, um_flow_kind_t kind, uint32_t to, uint64_t by
         list->flow[list->n - 1].bytes += bytes;
         return;
     }
-    if (list->n == list->size) {
-        size_t size = list->size ? list->size * 2 : 256;
-        um_flow_t *flow = realloc(list->flow, size * sizeof(*flow));
-
-        if (!flow) {
-            pass->status = UM_ERR_NO_MEMORY;
-            return;
-        }
-        list->flow = flow;
-        list->size = size;
+    if (!um_grow(&list->flow, &list->size, list->n + 1, sizeof(*list->flow))) {
+        pass->status = UM_ERR_NO_MEMORY;
+        return;
     }
     list->flow[list->n++] = (um_flow_t){pass->now - 1, to - 1, bytes};
 }
@@ -282,16 +277,10 @@ static void regions_collect(pass_t *pass, const um_workload_t *w)
         alloc = &event->u.region_alloc;
         if (alloc->bytes == 0)
             continue;
-        if (pass->n_regions == pass->regions_size) {
-            size_t size = pass->regions_size ? pass->regions_size * 2 : 64;
-            region_t *regions = realloc(pass->regions, size * sizeof(region_t));
-
-            if (!regions) {
-                pass->status = UM_ERR_NO_MEMORY;
-                return;
-            }
-            pass->regions = regions;
-            pass->regions_size = size;
+        if (!um_grow(&pass->regions, &pass->regions_size, pass->n_regions + 1,
+                     sizeof(*pass->regions))) {
+            pass->status = UM_ERR_NO_MEMORY;
+            return;
         }
         sorted = sorted &&
                  (!pass->n_regions || pass->regions[pass->n_regions - 1].region < alloc->region);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workload_ids.h"
+#include "core/grow.h"
 
 #define TID          1u
 #define START_NS     UINT64_C(1000000000)
@@ -108,8 +109,7 @@ uint32_t um_gen_memory(um_gen_t *gen, const char *label, uint64_t bytes, um_fami
 {
     um_event_t event = {.type = UM_EV_REGION_ALLOC};
 
-    if (um_list_reserve(&gen->regions, &gen->regions_size, gen->n_regions + 1,
-                        sizeof *gen->regions) != UM_OK) {
+    if (!um_grow(&gen->regions, &gen->regions_size, gen->n_regions + 1, sizeof *gen->regions)) {
         gen->status = UM_ERR_NO_MEMORY;
         return 0;
     }
@@ -251,9 +251,8 @@ void um_gen_access(um_gen_t *gen, um_access_kind_t kind, uint32_t region, uint64
 
     if (um_gen_failed(gen) || !range(gen, &access))
         return;
-    if (um_list_reserve(&gen->accesses, &gen->accesses_size, n + 1, sizeof *gen->accesses) !=
-            UM_OK ||
-        um_list_reserve(&gen->steps, &gen->steps_size, n + 1, sizeof *gen->steps) != UM_OK) {
+    if (!um_grow(&gen->accesses, &gen->accesses_size, n + 1, sizeof *gen->accesses) ||
+        !um_grow(&gen->steps, &gen->steps_size, n + 1, sizeof *gen->steps)) {
         gen->status = UM_ERR_NO_MEMORY;
         return;
     }

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "core/grow.h"
+
 #define MIB      ((double)(1u << 20))
 #define CONTEXTS 64 /* as many as the engine knows */
 
@@ -95,16 +97,9 @@ static line_t *line_of(timeline_t *t, bool is_thread, uint32_t tid, int32_t devi
             line->stream == stream)
             return line;
     }
-    if (t->n_lines == t->lines_size) {
-        size_t size = t->lines_size ? t->lines_size * 2 : 8;
-        line_t *line = realloc(t->line, size * sizeof(*line));
-
-        if (!line) {
-            t->status = UM_ERR_NO_MEMORY;
-            return NULL;
-        }
-        t->line = line;
-        t->lines_size = size;
+    if (!um_grow(&t->line, &t->lines_size, t->n_lines + 1, sizeof(*t->line))) {
+        t->status = UM_ERR_NO_MEMORY;
+        return NULL;
     }
     t->line[t->n_lines] =
         (line_t){.is_thread = is_thread, .tid = tid, .device = device, .stream = stream};

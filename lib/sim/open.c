@@ -7,6 +7,7 @@
 #include "core/regions.h"
 #include "exec/hinter.h"
 #include "um_trace.h"
+#include "core/grow.h"
 
 #define PIECE ((uint64_t)32 << 20) /* as by default in a live program */
 #define FREE  ((uint64_t)1 << 46)  /* nothing is known of the memory that was free */
@@ -85,16 +86,8 @@ static void shadow_add(loop_t *loop, uint64_t addr, uint64_t bytes)
 {
     shadow_t shadow = {addr, bytes, calloc(bytes / UM_PAGE_BYTES / 8 + 2, 1)};
 
-    if (shadow.page && loop->n_shadows == loop->shadows_size) {
-        size_t size = loop->shadows_size ? loop->shadows_size * 2 : 16;
-        shadow_t *shadows = realloc(loop->shadows, size * sizeof(*shadows));
-
-        if (shadows) {
-            loop->shadows = shadows;
-            loop->shadows_size = size;
-        }
-    }
-    if (!shadow.page || loop->n_shadows == loop->shadows_size) {
+    if (!shadow.page ||
+        !um_grow(&loop->shadows, &loop->shadows_size, loop->n_shadows + 1, sizeof(shadow))) {
         free(shadow.page);
         loop->status = UM_ERR_NO_MEMORY;
         return;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/grow.h"
+
 typedef struct seen {
     int32_t device;
     uint32_t context; /* 0 = not said */
@@ -75,15 +77,8 @@ static um_status_t see(um_streams_t *s, int32_t device, uint32_t context, uint64
             break;
         }
     }
-    if (s->n_seen == s->seen_size) {
-        size_t size = s->seen_size ? s->seen_size * 2 : 16;
-        seen_t *seen = realloc(s->seen, size * sizeof(*seen));
-
-        if (!seen)
-            return UM_ERR_NO_MEMORY;
-        s->seen = seen;
-        s->seen_size = size;
-    }
+    if (!um_grow(&s->seen, &s->seen_size, s->n_seen + 1, sizeof(*s->seen)))
+        return UM_ERR_NO_MEMORY;
     s->seen[s->n_seen++] = (seen_t){device, context, stream, with};
     return UM_OK;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "sim/uvm_state.h"
+#include "core/grow.h"
 
 static uint64_t page_up(uint64_t addr)
 {
@@ -168,19 +169,10 @@ void um_uvm_regions_free(um_uvm_t *uvm)
 
 static bool room_for_one(um_uvm_t *uvm)
 {
-    size_t capacity = uvm->regions_capacity ? uvm->regions_capacity * 2 : 64;
-    um_region_t **grown;
+    size_t room = uvm->regions_capacity; /* of both */
 
-    if (uvm->n_regions < uvm->regions_capacity)
-        return true;
-    if (!(grown = realloc(uvm->by_addr, capacity * sizeof(*grown))))
-        return false;
-    uvm->by_addr = grown;
-    if (!(grown = realloc(uvm->by_id, capacity * sizeof(*grown))))
-        return false;
-    uvm->by_id = grown;
-    uvm->regions_capacity = capacity;
-    return true;
+    return um_grow(&uvm->by_addr, &room, uvm->n_regions + 1, sizeof(*uvm->by_addr)) &&
+           um_grow(&uvm->by_id, &uvm->regions_capacity, uvm->n_regions + 1, sizeof(*uvm->by_id));
 }
 
 static void put_in(um_region_t **array, size_t n, size_t at, um_region_t *region)

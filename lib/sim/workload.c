@@ -9,6 +9,7 @@
 
 #include "workload_build.h"
 #include "workload_ids.h"
+#include "core/grow.h"
 
 #define CHUNK_BYTES  ((size_t)256 << 10)
 #define GPUS_MAX     8
@@ -273,8 +274,8 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
                                  "region %" PRIu32 " lies over region %" PRIu32
                                  ", which is still alive",
                                  a->region, builder->regions[builder->live[at]].id);
-        if (um_list_reserve(&builder->live, &builder->live_size, builder->n_live + 1,
-                            sizeof *builder->live) != UM_OK)
+        if (!um_grow(&builder->live, &builder->live_size, builder->n_live + 1,
+                     sizeof *builder->live))
             return fail(builder, UM_ERR_NO_MEMORY);
         memmove(&builder->live[at + 1], &builder->live[at],
                 (builder->n_live - at) * sizeof *builder->live);
@@ -287,8 +288,8 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
         if (builder->live_memory_bytes > w->memory_peak_bytes)
             w->memory_peak_bytes = builder->live_memory_bytes;
     }
-    if (um_list_reserve(&builder->regions, &builder->regions_size, builder->n_regions + 1,
-                        sizeof *builder->regions) != UM_OK ||
+    if (!um_grow(&builder->regions, &builder->regions_size, builder->n_regions + 1,
+                 sizeof *builder->regions) ||
         um_ids_put(&builder->ids, a->region, (uint32_t)builder->n_regions) != UM_OK)
         return fail(builder, UM_ERR_NO_MEMORY);
     builder->regions[builder->n_regions++] = r;
@@ -427,8 +428,8 @@ um_status_t um_workload_builder_step(um_workload_builder_t *builder, const um_ev
         status = launch(builder, event);
     if (status != UM_ERR_BUSY)
         return status;
-    if (um_list_reserve(&builder->steps, &builder->steps_size, builder->n_steps + 1,
-                        sizeof *builder->steps) != UM_OK)
+    if (!um_grow(&builder->steps, &builder->steps_size, builder->n_steps + 1,
+                 sizeof *builder->steps))
         return fail(builder, UM_ERR_NO_MEMORY);
     if (event) {
         step.event = keep_event(builder, event);
@@ -463,10 +464,10 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
                              "access to %" PRIu64 " bytes at %#" PRIx64
                              ", which is not inside region %" PRIu32 " while that lives",
                              touch->bytes, touch->addr, touch->region);
-    if (um_list_reserve(&builder->touches, &builder->touches_size, builder->n_touches + 1,
-                        sizeof *builder->touches) != UM_OK ||
-        um_list_reserve(&builder->step_of, &builder->step_of_size, builder->n_touches + 1,
-                        sizeof *builder->step_of) != UM_OK)
+    if (!um_grow(&builder->touches, &builder->touches_size, builder->n_touches + 1,
+                 sizeof *builder->touches) ||
+        !um_grow(&builder->step_of, &builder->step_of_size, builder->n_touches + 1,
+                 sizeof *builder->step_of))
         return fail(builder, UM_ERR_NO_MEMORY);
     if (builder->n_touches > 0 && builder->step_of[builder->n_touches - 1] > step)
         builder->sorted = false;

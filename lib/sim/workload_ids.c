@@ -3,22 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-um_status_t um_list_reserve(void *list, size_t *size, size_t need, size_t bytes)
-{
-    size_t wanted = *size + *size / 2 + 16;
-    void *old, *grown;
-
-    if (need <= *size)
-        return UM_OK;
-    if (wanted < need)
-        wanted = need;
-    memcpy(&old, list, sizeof old);
-    if (wanted > SIZE_MAX / bytes || (grown = realloc(old, wanted * bytes)) == NULL)
-        return UM_ERR_NO_MEMORY;
-    memcpy(list, &grown, sizeof grown);
-    *size = wanted;
-    return UM_OK;
-}
+#include "core/grow.h"
 
 /* Where it is or belongs. */
 static size_t place(const um_ids_t *ids, uint32_t id)
@@ -43,7 +28,7 @@ um_status_t um_ids_put(um_ids_t *ids, uint32_t id, uint32_t value)
     size_t at = place(ids, id);
 
     if (at == ids->n || ids->list[at].id != id) {
-        if (um_list_reserve(&ids->list, &ids->size, ids->n + 1, sizeof *ids->list) != UM_OK)
+        if (!um_grow(&ids->list, &ids->size, ids->n + 1, sizeof *ids->list))
             return UM_ERR_NO_MEMORY;
         memmove(&ids->list[at + 1], &ids->list[at], (ids->n - at) * sizeof *ids->list);
         ids->n++;

@@ -24,7 +24,4 @@ um_status_t um_ids_put(um_ids_t *ids, uint32_t id, uint32_t value);
 const um_id_t *um_ids_find(const um_ids_t *ids, uint32_t id);
 void um_ids_free(um_ids_t *ids);
 
-/* Room for `need` elements of `bytes` each behind *list, which has *size of them; grows by half. */
-um_status_t um_list_reserve(void *list, size_t *size, size_t need, size_t bytes);
-
 #endif

@@ -9,6 +9,7 @@
 #include "workload_build.h"
 #include "workload_ids.h"
 #include "workload_recorded.h"
+#include "core/grow.h"
 
 #define NO_STEP SIZE_MAX
 
@@ -82,8 +83,8 @@ static thread_t *thread_of(um_workload_loader_t *loader, const um_event_t *event
 
     if (found)
         return &loader->threads[found->value];
-    if (um_list_reserve(&loader->threads, &loader->threads_size, loader->n_threads + 1,
-                        sizeof *loader->threads) != UM_OK ||
+    if (!um_grow(&loader->threads, &loader->threads_size, loader->n_threads + 1,
+                 sizeof *loader->threads) ||
         um_ids_put(&loader->by_tid, event->tid, (uint32_t)loader->n_threads) != UM_OK) {
         refuse(loader, UM_ERR_NO_MEMORY);
         return NULL;
@@ -138,8 +139,8 @@ static void launch(um_workload_loader_t *loader, const um_event_t *event)
     step(loader, event, 0);
     if (um_workload_builder_steps(loader->builder) == steps)
         return;
-    if (um_list_reserve(&loader->launches, &loader->launches_size, loader->n_launches + 1,
-                        sizeof *loader->launches) != UM_OK ||
+    if (!um_grow(&loader->launches, &loader->launches_size, loader->n_launches + 1,
+                 sizeof *loader->launches) ||
         (l->correlation != 0 && um_ids_put(&loader->by_correlation, l->correlation,
                                            (uint32_t)loader->n_launches) != UM_OK)) {
         refuse(loader, UM_ERR_NO_MEMORY);

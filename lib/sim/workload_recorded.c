@@ -6,6 +6,7 @@
 
 #include "model/attribution.h"
 #include "workload_ids.h"
+#include "core/grow.h"
 
 /* A CPU fault keeps its thread for so long, and where the driver populates pages, longer by a
  * nanosecond for so many bytes (an H200's host takes 350 ms to touch 1 GiB first). */
@@ -80,7 +81,7 @@ static void add(um_recorded_t *r, piece_t piece)
         last->end = piece.end;
         return;
     }
-    if (um_list_reserve(&r->pieces, &r->pieces_size, r->n_pieces + 1, sizeof *r->pieces) != UM_OK) {
+    if (!um_grow(&r->pieces, &r->pieces_size, r->n_pieces + 1, sizeof *r->pieces)) {
         r->status = UM_ERR_NO_MEMORY;
         return;
     }
@@ -209,8 +210,7 @@ um_status_t um_recorded_launch(um_recorded_t *r, const um_event_t *event, size_t
     /* Of what is not known nothing is alike. */
     if (l->flags & UM_LAUNCH_ARGS_UNKNOWN || (!l->kernel && !l->graph))
         launch.alike = mix(launch.alike, ~(uint64_t)step);
-    if (um_list_reserve(&r->launches, &r->launches_size, r->n_launches + 1, sizeof *r->launches) !=
-            UM_OK ||
+    if (!um_grow(&r->launches, &r->launches_size, r->n_launches + 1, sizeof *r->launches) ||
         (l->correlation &&
          um_ids_put(&r->by_correlation, l->correlation, (uint32_t)r->n_launches) != UM_OK))
         return r->status = UM_ERR_NO_MEMORY;
@@ -242,8 +242,7 @@ static void defined(um_recorded_t *r, const um_ev_kernel_t *kernel)
 {
     kernel_t k = {.n = kernel->n_params};
 
-    if (um_list_reserve(&r->kernels, &r->kernels_size, r->n_kernels + 1, sizeof *r->kernels) !=
-            UM_OK ||
+    if (!um_grow(&r->kernels, &r->kernels_size, r->n_kernels + 1, sizeof *r->kernels) ||
         um_ids_put(&r->by_kernel, kernel->kernel, (uint32_t)r->n_kernels) != UM_OK ||
         (k.n && !(k.flags = calloc(k.n, sizeof *k.flags)))) {
         r->status = UM_ERR_NO_MEMORY;
@@ -463,7 +462,7 @@ static um_status_t share(um_recorded_t *r, const launch_t *alike, size_t n, piec
         size_t count;
         piece_t *own = pieces_of(r, alike[i].step, &count);
 
-        if (um_list_reserve(&sum, &sum_size, n_sum + count, sizeof *sum) != UM_OK)
+        if (!um_grow(&sum, &sum_size, n_sum + count, sizeof *sum))
             goto no_memory;
         if (count)
             memcpy(&sum[n_sum], own, count * sizeof *sum);
@@ -482,7 +481,7 @@ static um_status_t share(um_recorded_t *r, const launch_t *alike, size_t n, piec
         const piece_t *from = n_sum ? sum : own;
 
         count = n_sum ? n_sum : count;
-        if (um_list_reserve(all, size, *n_all + count, sizeof **all) != UM_OK)
+        if (!um_grow(all, size, *n_all + count, sizeof **all))
             goto no_memory;
         for (size_t k = 0; k < count; k++) {
             (*all)[*n_all] = from[k];
@@ -516,7 +515,7 @@ static um_status_t share_all(um_recorded_t *r)
     for (size_t i = 0; status == UM_OK && i < r->n_pieces; i++) {
         if (!r->pieces[i].host)
             continue;
-        status = um_list_reserve(&all, &size, n_all + 1, sizeof *all);
+        status = um_grow(&all, &size, n_all + 1, sizeof *all) ? UM_OK : UM_ERR_NO_MEMORY;
         if (status == UM_OK)
             all[n_all++] = r->pieces[i];
     }

@@ -13,6 +13,7 @@
 
 #include "decode.h"
 #include "index.h"
+#include "core/grow.h"
 
 /* A block that waits for its turn in time order. */
 typedef struct um_place {
@@ -135,14 +136,8 @@ static void sift_up(um_trace_reader_t *r)
 
 static bool push(um_block_t ***list, size_t *n, size_t *room, um_block_t *block)
 {
-    if (*n == *room) {
-        size_t more = *room ? *room * 2 : 8;
-        um_block_t **grown = realloc(*list, more * sizeof(void *));
-        if (!grown)
-            return false;
-        *list = grown;
-        *room = more;
-    }
+    if (!um_grow(list, room, *n + 1, sizeof(**list)))
+        return false;
     (*list)[(*n)++] = block;
     return true;
 }
