@@ -9,6 +9,8 @@
 #ifndef UM_PLANTED_H
 #define UM_PLANTED_H
 
+#include <stdio.h>
+
 #include "sim/gen_program.h"
 
 #define UM_PLANTED_DRAWS 3u
@@ -57,8 +59,9 @@ typedef struct um_first {
     char estimate[40], replay[40]; /* kind of the first finding, "" = none: by rule, by replay */
 } um_first_t;
 
-/* Simulates the program on an H200 and reports it. False, and said on stderr, where that failed. */
-bool um_planted_first(const um_planted_case_t *of, um_first_t *out);
+/* Simulates the program on an H200 and reports it, as text into `text` (NULL = nowhere). False, and said on
+ * stderr, where that failed. */
+bool um_planted_first(const um_planted_case_t *of, FILE *text, um_first_t *out);
 
 /* Of one set or a part of it: by estimate or by replay. */
 typedef struct um_accuracy {

@@ -144,17 +144,17 @@ static um_status_t read_back(running_t *r, const char *path, um_workload_t **out
     return r->status ? r->status : um_workload_load(path, out, NULL, error, 256);
 }
 
-bool um_planted_first(const um_planted_case_t *of, um_first_t *out)
+bool um_planted_first(const um_planted_case_t *of, FILE *text, um_first_t *out)
 {
     char path[] = "/tmp/um-planted-XXXXXX", error[256] = "";
     running_t r = {.of = of};
     um_report_options_t as = {
-        .format = UM_REPORT_JSON, .top = 10, .width = 100, .predict = look, .predict_ctx = &r};
+        .format = UM_REPORT_TEXT, .top = 10, .width = 100, .predict = look, .predict_ctx = &r};
     um_workload_t *whole = NULL, *recorded = NULL;
     um_machine_t machine;
     int fd = mkstemp(path);
-    FILE *null = fopen("/dev/null", "w");
-    um_status_t status = fd < 0 || !null ? UM_ERR_IO : UM_OK;
+    FILE *null = text ? NULL : fopen("/dev/null", "w");
+    um_status_t status = fd < 0 || (!text && !null) ? UM_ERR_IO : UM_OK;
 
     if (!status)
         status = um_machine_load("h200-pcie5", &machine, error, sizeof(error));
@@ -173,7 +173,7 @@ bool um_planted_first(const um_planted_case_t *of, um_first_t *out)
     if (!status && r.writer && !(status = read_back(&r, path, &recorded, error)))
         r.with.workload = recorded;
     if (!status)
-        status = r.status ? r.status : um_report_write(r.report, &as, null);
+        status = r.status ? r.status : um_report_write(r.report, &as, text ? text : null);
     if (status)
         fprintf(stderr, "%s (%s): %s %s\n", of->program->name, um_recording_name[of->recording],
                 um_status_string(status), error);

@@ -4,7 +4,7 @@
  * finding by estimate and by replay, each kind with what was said instead, each miss by name. Exit status 1
  * when one of the held-out figures is below 0.95.
  *
- *   report_accuracy [fitted|0|1|2]   that set alone
+ *   report_accuracy [fitted|0|1|2 [PROGRAM]]   that set alone; that program's reports
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static bool fitted(uint32_t draw, size_t i, um_planted_case_t *of)
 }
 
 static bool judge(const char *title, bool (*set)(uint32_t, size_t, um_planted_case_t *),
-                  uint32_t draw)
+                  uint32_t draw, const char *program)
 {
     judged_t estimate = {0}, replay = {0};
     um_planted_case_t of;
@@ -99,7 +99,9 @@ static bool judge(const char *title, bool (*set)(uint32_t, size_t, um_planted_ca
     for (size_t i = 0; set(draw, i, &of); i++) {
         um_first_t first;
 
-        if (!um_planted_first(&of, &first))
+        if (program && strcmp(program, of.program->name) != 0)
+            continue;
+        if (!um_planted_first(&of, program ? stdout : NULL, &first))
             exit(2);
         miss(&of, &first);
         fflush(stdout);
@@ -113,11 +115,11 @@ static bool judge(const char *title, bool (*set)(uint32_t, size_t, um_planted_ca
 
 int main(int argc, char **argv)
 {
-    const char *only = argc > 1 ? argv[1] : "";
+    const char *only = argc > 1 ? argv[1] : "", *program = argc > 2 ? argv[2] : NULL;
     bool ok = true;
 
     if (!*only || !strcmp(only, "fitted"))
-        judge("fitted: the rules were written with these programs", fitted, 0);
+        judge("fitted: the rules were written with these programs", fitted, 0, program);
     for (uint32_t draw = 0; draw < UM_PLANTED_DRAWS; draw++) {
         char title[200];
         bool good;
@@ -127,7 +129,7 @@ int main(int argc, char **argv)
         snprintf(title, sizeof(title), "held out, draw %u: %s", draw,
                  draw < fresh ? "looked at since, rules were mended by it"
                               : "never looked at: this is the figure");
-        good = judge(title, um_planted_held_out, draw);
+        good = judge(title, um_planted_held_out, draw, program);
         ok = ok && (good || draw < fresh);
     }
     return ok ? 0 : 1;

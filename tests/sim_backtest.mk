@@ -7,3 +7,7 @@ tests_unit_sim_calibrate_SOURCES = tests/unit/sim_calibrate.c
 tests_unit_sim_calibrate_LDADD = $(sim_backtest_ldadd)
 dist_check_SCRIPTS += tests/cli/calibrate.sh
 EXTRA_DIST += tests/gpu/check_calibrate.sh
+# savings predicted against savings measured
+check_PROGRAMS += tests/unit/sim_saving_error
+tests_unit_sim_saving_error_SOURCES = tests/unit/sim_saving_error.c
+tests_unit_sim_saving_error_LDADD = $(report_ldadd)

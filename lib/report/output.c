@@ -352,7 +352,7 @@ static void finding_json(um_emitter_t *e, const um_findings_t *all, const um_fin
                     f->replayed ? um_ns(um_finding_worth_ns(f)) : um_none());
     um_emitter_pair(e, "predicted_basis", NULL, um_text(f->predicted));
     um_emitter_pair(e, "predicted_error_ns", NULL,
-                    f->replayed && all->error_percent ? um_ns(all->error_ns) : um_none());
+                    f->replayed && all->error_percent ? um_ns(f->error_ns) : um_none());
     um_emitter_pair(e, "predicted_together_ns", NULL,
                     f->together && f->together_ns > 0 ? um_ns((uint64_t)f->together_ns)
                                                       : um_none());
@@ -386,7 +386,7 @@ static void finding_text(um_emitter_t *e, const um_findings_t *all, const um_fin
 
     if (f->replayed && all->error_percent)
         snprintf(win, sizeof(win), "%s +- %s to win", um_h(um_ns(um_finding_worth_ns(f))),
-                 um_h(um_ns(all->error_ns)));
+                 um_h(um_ns(f->error_ns)));
     else if (um_finding_worth_ns(f))
         snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(um_finding_worth_ns(f))));
     else

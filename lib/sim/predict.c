@@ -16,6 +16,7 @@ typedef struct predicting {
     const um_report_t *report;
     um_sim_result_t base;
     uint64_t cost, left; /* of one replay; what may still be spent */
+    uint32_t percent;    /* of the error bar */
     um_changed_region_t regions[ALONE_MOST][UM_PLACES_MAX];
     um_workload_change_t changes[ALONE_MOST];
 } predicting_t;
@@ -62,9 +63,14 @@ static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
     return change->n_regions > 0 || f->change == UM_CHANGE_ROOM;
 }
 
+typedef struct um_saving {
+    int64_t ns;
+    uint64_t error_ns;
+} um_saving_t;
+
 /* How much shorter the program is with these changes. UM_ERR_FULL: that would be too much work. */
 static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, size_t n,
-                          int64_t *out)
+                          um_saving_t *out)
 {
     um_predict_t with = *p->with;
     um_workload_t *changed = NULL;
@@ -85,9 +91,41 @@ static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, 
     if (!status && changed)
         status = run(&with, changed, &result);
     if (!status)
-        *out = (int64_t)p->base.total_ns - (int64_t)result.total_ns;
+        *out = (um_saving_t){(int64_t)p->base.total_ns - (int64_t)result.total_ns,
+                             um_saving_error_ns(with.machine, p->percent, &p->base, &result)};
     um_workload_free(changed);
     return status;
+}
+
+static uint64_t more(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+static uint64_t by_fault(const um_sim_result_t *r)
+{
+    return more(r->bytes_to_device + r->bytes_to_host + r->bytes_peer, r->hinted_bytes);
+}
+
+/* What `b` has to move that `a` has not, as time of the link. */
+static uint64_t brought_ns(const um_machine_t *machine, const um_sim_result_t *a,
+                           const um_sim_result_t *b)
+{
+    uint64_t bytes = more(b->hinted_bytes, a->hinted_bytes) +
+                     more(b->bytes_remote, a->bytes_remote) + more(by_fault(b), by_fault(a));
+
+    return (uint64_t)((double)um_curve_ns(&machine->link_to_device, UM_BLOCK_BYTES) *
+                      (double)bytes / UM_BLOCK_BYTES);
+}
+
+uint64_t um_saving_error_ns(const um_machine_t *machine, uint32_t percent,
+                            const um_sim_result_t *as_it_is, const um_sim_result_t *changed)
+{
+    bool saved = changed->total_ns <= as_it_is->total_ns;
+    const um_sim_result_t *slow = saved ? as_it_is : changed, *fast = saved ? changed : as_it_is;
+    uint64_t ns = slow->total_ns - fast->total_ns + 2 * brought_ns(machine, slow, fast);
+
+    return (uint64_t)((double)ns * percent / 100);
 }
 
 static void error_bar(const um_predict_t *with, const um_sim_result_t *base,
@@ -97,26 +135,24 @@ static void error_bar(const um_predict_t *with, const um_sim_result_t *base,
 
     snprintf(findings->machine, sizeof(findings->machine), "%s", with->machine->name);
     findings->base_ns = base->total_ns;
-    findings->error_percent = bar ? bar->median_percent : 0;
-    /* Compute is as it was recorded: the model errs in what is waited for. */
-    findings->error_ns =
-        bar ? (base->stall_ns + base->host_stall_ns) / 100 * bar->median_percent : 0;
+    findings->error_percent = bar ? bar->saving_percent : 0;
 }
 
 /* Where mapping does not pay, moving it ahead may: the data is used more than it seems. */
 static um_status_t try_prefetch(predicting_t *p, um_finding_t *f, size_t n)
 {
     um_workload_change_t change = p->changes[n];
-    int64_t alone_ns;
+    um_saving_t alone;
     um_status_t status;
 
     change.change = UM_CHANGE_PREFETCH;
-    status = saving(p, &change, 1, &alone_ns);
-    if (status || alone_ns <= f->alone_ns)
+    status = saving(p, &change, 1, &alone);
+    if (status || alone.ns <= f->alone_ns)
         return status == UM_ERR_FULL ? UM_OK : status;
     p->changes[n] = change;
     f->change = UM_CHANGE_PREFETCH;
-    f->alone_ns = alone_ns;
+    f->alone_ns = alone.ns;
+    f->error_ns = alone.error_ns;
     *f->todo = *f->code12 = *f->code13 = '\0';
     um_say_in(f->todo, "prefetch it to the GPU before the launch that takes it: replayed, that is "
                        "better than to keep it with the CPU");
@@ -130,7 +166,7 @@ static void say_basis(um_finding_t *f, const um_findings_t *findings)
               um_h(um_ns((uint64_t)(f->alone_ns < 0 ? -f->alone_ns : f->alone_ns))),
               f->alone_ns < 0 ? "more" : "less", um_h(um_ns(findings->base_ns)));
     if (findings->error_percent)
-        um_say_in(f->predicted, ", +- %s", um_h(um_ns(findings->error_ns)));
+        um_say_in(f->predicted, ", +- %s", um_h(um_ns(f->error_ns)));
     else
         um_say_in(f->predicted, ", never compared with such a machine");
 }
@@ -159,13 +195,19 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
     status = run(with, w, &p->base);
     if (!status)
         error_bar(with, &p->base, findings);
+    p->percent = findings->error_percent;
     for (size_t i = 0; !status && i < findings->n && tried < ALONE_MOST; i++) {
         um_finding_t *f = &findings->list[i];
+        um_saving_t alone;
         um_status_t got;
 
         if (!make_change(p, f, tried))
             continue;
-        got = saving(p, &p->changes[tried], 1, &f->alone_ns);
+        got = saving(p, &p->changes[tried], 1, &alone);
+        if (got == UM_OK) {
+            f->alone_ns = alone.ns;
+            f->error_ns = alone.error_ns;
+        }
         if (got == UM_OK && f->change == UM_CHANGE_MAP && f->alone_ns <= 0)
             got = try_prefetch(p, f, tried);
         if (got == UM_ERR_NO_MEMORY)
@@ -178,13 +220,16 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
     um_findings_rank(findings);
     for (size_t i = 0; !status && i < findings->n && n_together < TOGETHER_MOST; i++) {
         um_finding_t *f = &findings->list[i];
+        um_saving_t all;
 
-        if (!f->replayed || f->alone_ns <= 0 || (uint64_t)f->alone_ns < findings->error_ns)
+        if (!f->replayed || f->alone_ns <= 0 || (uint64_t)f->alone_ns < f->error_ns)
             continue;
         together[n_together++] = p->changes[f->replayed - 1];
         if (n_together == 1)
             f->together_ns = f->alone_ns;
-        else if (saving(p, together, n_together, &f->together_ns) != UM_OK)
+        else if (saving(p, together, n_together, &all) == UM_OK)
+            f->together_ns = all.ns;
+        else
             break;
         f->together = (uint32_t)n_together;
     }

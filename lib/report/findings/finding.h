@@ -65,6 +65,7 @@ typedef struct um_finding {
     /* What the advice is worth in the driver model (sim/predict.h). */
     uint32_t replayed; /* not 0: it was tried */
     int64_t alone_ns;  /* how much shorter the program is; negative = longer */
+    uint64_t error_ns; /* what that may be wrong by; 0 = not known */
     uint32_t together; /* not 0: with those ranked above it, so many in all */
     int64_t together_ns;
     um_change_t change;
@@ -100,8 +101,8 @@ struct um_findings {
     /* Of the replay, where there was one. */
     char machine[64];
     char why_not[160];          /* there was none, or not of all */
-    uint64_t base_ns, error_ns; /* the program as it is; what a saving may be wrong by */
-    uint32_t error_percent;     /* 0 = never compared with a machine */
+    uint64_t base_ns;       /* the program as it is */
+    uint32_t error_percent; /* 0 = never compared with a machine */
 };
 
 um_status_t um_findings_detect(const um_report_t *report, um_findings_t *out);

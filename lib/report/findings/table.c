@@ -91,7 +91,7 @@ static bool is_worth_it(const um_report_t *report, const um_findings_t *findings
         span += t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0;
     }
     return um_finding_worth_ns(f) >= span / 100 * report->limits.win_percent &&
-           um_finding_worth_ns(f) && (!f->replayed || um_finding_worth_ns(f) >= findings->error_ns);
+           um_finding_worth_ns(f) && (!f->replayed || um_finding_worth_ns(f) >= f->error_ns);
 }
 
 void um_findings_fold(const um_report_t *report, um_findings_t *findings)
