@@ -2,9 +2,9 @@
  * planted.h - made-up programs with one fault each, and healthy ones: is the report's first finding the
  * fault?
  *
- * Two sets. The fitted one is what the rules were written with. The held-out ones (draws 0, 1, 2) are of
+ * Two sets. The fitted one is what the rules were written with. The held-out ones (draws 0 to 3) are of
  * other sizes, rounds, numbers of buffers and structures, with healthy work around the fault, drawn by lot
- * from a seed; which structures a draw may use was settled before any of them was looked at.
+ * from a seed; which structures a draw may use was settled before it was looked at.
  */
 #ifndef UM_PLANTED_H
 #define UM_PLANTED_H
@@ -13,7 +13,7 @@
 
 #include "sim/gen_program.h"
 
-#define UM_PLANTED_DRAWS 3u
+#define UM_PLANTED_DRAWS 4u
 
 /* How a program comes to the report. */
 typedef enum um_recording {

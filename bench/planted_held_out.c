@@ -2,8 +2,8 @@
  * planted_held_out.c - programs that the report's rules were not written with.
  *
  * A scene is the data that the fault is in, cut into buffers of odd sizes, and healthy work beside it.
- * How the data is swept, and when the rest works, is drawn by lot from what a draw may use: the three
- * draws share no structure. The top byte of the seed is the draw.
+ * How the data is swept, and when the rest works, is drawn by lot from what a draw may use: the first three
+ * draws share no structure, the fourth has any of them. The top byte of the seed is the draw.
  */
 #include "planted.h"
 
@@ -35,6 +35,7 @@ static const uint32_t structures[UM_PLANTED_DRAWS] = {
     SLICED | LOOSE | EVERY_ROUND,
     JOINT | STREAMS | BACKWARD | HOST_PIECES | AROUND,
     MANY_KERNELS | ZIPPED | HOST_BACK | NOW_AND_AGAIN,
+    2 * NOW_AND_AGAIN - 1,
 };
 
 typedef struct scene {
@@ -114,7 +115,7 @@ static void rest(scene_t *s)
 
 static void start_rest(scene_t *s)
 {
-    s->busy_bytes = odd(between(s, 1 * MIB, 9 * MIB));
+    s->busy_bytes = odd(between(s, s->all / 60 + 64 * KIB, s->all / 20 + 64 * KIB));
     s->calm_bytes = odd(between(s, s->all / 40 + 64 * KIB, s->all / 16 + 128 * KIB));
     s->busy = um_gen_memory(s->gen, "work", s->busy_bytes, UM_FAMILY_DEVICE);
     s->flag = um_gen_region(s->gen, "flag", UM_PAGE_BYTES);
@@ -516,6 +517,12 @@ static void late(um_gen_t *gen)
             um_gen_launch(gen, update, 1, 0, s.bytes[i] / 4);
             um_gen_arg(gen, 0, s.region[i], 0);
             um_gen_access(gen, W, s.region[i], 0, s.bytes[i], UM_GEN_AFTER);
+            um_gen_end(gen);
+        }
+        for (uint32_t k = 0; k < queued; k++) { /* all the rest waits for that */
+            um_gen_launch(gen, update, 1, 0, s.bytes[0] / 4);
+            um_gen_arg(gen, 0, s.region[0], 0);
+            um_gen_access(gen, W, s.region[0], 0, s.bytes[0], UM_GEN_AFTER);
             um_gen_end(gen);
         }
         wait(&s);

@@ -22,7 +22,8 @@ typedef struct running {
     um_trace_writer_t *writer;
     um_predict_t with;
     um_first_t first;
-    uint64_t now_ns, records, lost;
+    uint64_t now_ns, records, lost, held_bytes;
+    uint64_t burst_ns, burst_end_ns;
     um_status_t status;
 } running_t;
 
@@ -39,25 +40,59 @@ static bool is_record(const um_event_t *event)
            event->type == UM_EV_CPU_FAULT;
 }
 
+/* Told as CUPTI tells it: pieces that one fault or prefetch moves come one after the other. */
+static uint64_t one_by_one(running_t *r, const um_event_t *event)
+{
+    const um_ev_migrate_t *m = &event->u.migrate;
+
+    if (event->time_ns != r->burst_ns)
+        r->burst_ns = r->burst_end_ns = event->time_ns;
+    r->burst_end_ns += m->duration_ns;
+    return r->burst_end_ns - m->duration_ns;
+}
+
 static void record(void *ctx, const um_event_t *event)
 {
     running_t *r = ctx;
+    um_event_t told = *event;
 
     if (event->time_ns > r->now_ns)
         r->now_ns = event->time_ns;
-    if (r->of->recording == UM_RECORDING_EXACT) {
-        keep(r, um_report_event(r->report, event));
-        return;
-    }
-    if (r->of->recording == UM_RECORDING_NO_CPU && event->type == UM_EV_CPU_FAULT)
+    if (event->type == UM_EV_MIGRATE)
+        told.time_ns = one_by_one(r, event);
+    if (event->type == UM_EV_DEVICE) /* the simulator's has room for managed memory alone */
+        told.u.device.memory_bytes += r->held_bytes;
+    if (event->type == UM_EV_ACCESS ||
+        (r->of->recording == UM_RECORDING_NO_CPU && event->type == UM_EV_CPU_FAULT))
         return;
     if (r->of->recording == UM_RECORDING_LOSSY && is_record(event) &&
         r->records++ / LOST_RUN % LOST_IN == LOST_IN - 1) {
         r->lost++;
         return;
     }
-    if (event->type != UM_EV_ACCESS)
-        keep(r, um_trace_writer_put(r->writer, event));
+    keep(r, um_trace_writer_put(r->writer, &told));
+}
+
+/* Most at once of what cannot be evicted. */
+static uint64_t held(const um_workload_t *workload)
+{
+    uint64_t now = 0, most = 0, *bytes = calloc(workload->n_steps + 1, sizeof(*bytes));
+
+    for (uint64_t i = 0; bytes && i < workload->n_steps; i++) {
+        const um_event_t *event = workload->steps[i].event;
+
+        if (event && event->type == UM_EV_REGION_ALLOC &&
+            (event->u.region_alloc.family == UM_FAMILY_DEVICE ||
+             event->u.region_alloc.family == UM_FAMILY_POOL)) {
+            bytes[event->u.region_alloc.region] = event->u.region_alloc.bytes;
+            now += event->u.region_alloc.bytes;
+        } else if (event && event->type == UM_EV_REGION_FREE) {
+            now -= bytes[event->u.region_free.region];
+        }
+        most = now > most ? now : most;
+    }
+    free(bytes);
+    return most;
 }
 
 static void to_loader(void *ctx, const um_event_t *event)
@@ -164,14 +199,18 @@ bool um_planted_first(const um_planted_case_t *of, FILE *text, um_first_t *out)
         status = um_report_new(&r.report);
     if (!status)
         status = um_report_begin(r.report, of->program->name, NULL, 0);
-    if (!status && of->recording != UM_RECORDING_EXACT)
+    if (!status)
         status = um_trace_writer_open(path, NULL, 0, NULL, &r.writer);
+    if (!status)
+        r.held_bytes = held(whole);
     if (!status)
         status = simulate(&r, &machine, whole, error);
     if (r.writer)
         keep(&r, um_trace_writer_close(r.writer));
-    if (!status && r.writer && !(status = read_back(&r, path, &recorded, error)))
-        r.with.workload = recorded;
+    if (!status)
+        status = read_back(&r, path, &recorded, error);
+    if (!status && of->recording != UM_RECORDING_EXACT)
+        r.with = (um_predict_t){.workload = recorded, .machine = &machine};
     if (!status)
         status = r.status ? r.status : um_report_write(r.report, &as, text ? text : null);
     if (status)

@@ -22,7 +22,7 @@ libumtool_la_SOURCES += \
 	%D%/findings/eviction.c %D%/findings/read_mostly_written.c %D%/findings/wrong_location.c \
 	%D%/findings/used_once.c %D%/findings/pinned_pressure.c %D%/findings/pool_threshold.c \
 	%D%/findings/gpu_bounce.c %D%/findings/not_evictable.c %D%/findings/recording.c \
-	%D%/findings/own_hints.c
+	%D%/findings/own_hints.c %D%/findings/causes.c
 EXTRA_DIST += %D%/SCHEMA.md %D%/schema.json
 # the page: html/ is compiled in
 libumtool_la_SOURCES += %D%/html.h %D%/html.c %D%/html_map.c

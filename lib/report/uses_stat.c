@@ -14,6 +14,7 @@ struct um_block_use {
     uint32_t launches; /* of the region, then */
     uint32_t all_launches;
     uint32_t arrived; /* bytes, since it went the other way */
+    uint32_t next;    /* block of the region that came behind it the last time, + 1 */
     uint8_t where;
     int8_t gpu;            /* that has it, + 1 */
     bool evicted, counted; /* its last way out was an eviction; the return from it is counted */
@@ -101,6 +102,22 @@ void um_uses_retire(um_regions_stat_t *stat, um_live_t *live)
 
 /* ---- moves ------------------------------------------------------------------------------------ */
 
+/* A block comes to a GPU: behind which one of its region, and is that as it was the last time? */
+static void follow(um_live_t *live, const um_block_use_t *block)
+{
+    uint32_t at = (uint32_t)(block - live->use.blocks) + 1, before = live->use.last_arrived;
+    um_block_use_t *last = before ? &live->use.blocks[before - 1] : NULL;
+
+    live->use.last_arrived = at;
+    if (!last || before == at)
+        return;
+    if (block->evicted && last->next && at != before + 1 && at + 1 != before) {
+        live->use.sums.jumps++;
+        live->use.sums.jumps_again += last->next == at;
+    }
+    last->next = at;
+}
+
 static void came_back(um_live_t *live, um_block_use_t *block, uint64_t addr, uint64_t bytes)
 {
     um_uses_t *sums = &live->use.sums;
@@ -126,6 +143,8 @@ static void on_migrate(um_regions_stat_t *stat, const um_ev_migrate_t *m)
         return;
     if (in) {
         sums->in_bytes += m->bytes;
+        if (block->where != ON_GPU && block->where != ON_BOTH)
+            follow(live, block);
         if (block->evicted)
             came_back(live, block, m->addr / UM_BLOCK_BYTES, m->bytes);
         block->arrived = block->where == ON_HOST ? 0 : block->arrived;

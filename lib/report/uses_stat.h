@@ -16,7 +16,9 @@ typedef struct um_uses {
     uint64_t in_bytes, out_bytes;      /* from CPU to GPU and back, by any cause */
     uint64_t evicted_bytes, returned_bytes;
     uint64_t returns, ascending,
-        sweeps; /* blocks that came back; behind the one before; from the start */
+        sweeps;                  /* blocks that came back; behind the one before; from the start */
+    uint64_t jumps, jumps_again; /* to a block not beside, where the block before had come back once
+                                    before; to the same one as then */
     uint64_t peer_bytes, peer_ns, peer_turns; /* between GPUs; blocks that changed it once more */
     uint64_t copied_bytes, copies;            /* cudaMemcpy to or from it */
     uint64_t written_faults, written_ns;      /* GPU write faults while ReadMostly held */
@@ -50,6 +52,7 @@ typedef struct um_live_use {
     um_uses_t sums;
     um_block_use_t *blocks; /* NULL until needed */
     uint64_t last_return;   /* address of the block that came back last */
+    uint32_t last_arrived;  /* block of it that came to a GPU last, + 1 */
     uint64_t waits_at_alloc;
     uint64_t devices;  /* bit i: GPU i used it */
     int32_t preferred; /* device, UM_DEVICE_NONE as long as `located` is false */

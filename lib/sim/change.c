@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workload_build.h"
+#include "workload_ids.h"
 
 /* What the changes mean for one region. */
 typedef struct region {
@@ -19,6 +20,12 @@ typedef struct region {
     bool on_gpu;      /* prefetched and not taken by the CPU since */
 } region_t;
 
+/* What the CPU reads after a launch: to be there by then. */
+typedef struct back {
+    uint32_t region, next; /* + 1: of the same step */
+    uint64_t low, high;
+} back_t;
+
 typedef struct changing {
     const um_workload_t *workload;
     const um_workload_change_t *changes;
@@ -26,12 +33,13 @@ typedef struct changing {
     uint64_t gpu_bytes;
     region_t *regions; /* by id */
     uint32_t n_regions;
-    uint32_t *after; /* by step: 1 << bits, what is put in behind it; regions by its touches */
+    bool *fetch_after;    /* by step: what it touches is fetched behind it */
+    uint32_t *back_after; /* by step: back + 1 that comes behind it */
+    back_t *back;
+    size_t n_back, back_size;
     um_workload_builder_t *builder;
     bool meant; /* some region is changed */
 } changing_t;
-
-enum { FETCH = 1, BACK = 2 };
 
 #define HAS(region, what) ((region)->changes >> (what)&1u)
 
@@ -109,19 +117,56 @@ static um_status_t know_regions(changing_t *c)
 
 /* ---- where hints belong ----------------------------------------------------------------------- */
 
+static um_status_t add_back(changing_t *c, uint64_t step, const um_touch_t *touch)
+{
+    uint64_t end = touch->addr + touch->bytes;
+    um_status_t status;
+
+    for (uint32_t i = c->back_after[step]; i; i = c->back[i - 1].next) {
+        back_t *back = &c->back[i - 1];
+
+        if (back->region != touch->region)
+            continue;
+        back->low = touch->addr < back->low ? touch->addr : back->low;
+        back->high = end > back->high ? end : back->high;
+        return UM_OK;
+    }
+    status = um_list_reserve(&c->back, &c->back_size, c->n_back + 1, sizeof(*c->back));
+    if (status)
+        return status;
+    c->back[c->n_back++] = (back_t){touch->region, c->back_after[step], touch->addr, end};
+    c->back_after[step] = (uint32_t)c->n_back;
+    return UM_OK;
+}
+
+/* It takes them, also where nothing tells what it touches. */
+static void take_args(changing_t *c, const um_ev_launch_t *launch, uint64_t step)
+{
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        region_t *region = region_of(c, launch->args[i].region);
+
+        if (region && HAS(region, UM_CHANGE_PREFETCH_BACK))
+            region->last_launch = step + 1;
+    }
+}
+
 /* Back to the CPU behind the last launch before it reads; to the GPU behind the CPU's last touch. */
 static um_status_t find_places(changing_t *c)
 {
     const um_workload_t *w = c->workload;
+    um_status_t status = UM_OK;
 
-    c->after = calloc(w->n_steps + 1, sizeof(*c->after));
-    if (!c->after)
+    c->fetch_after = calloc(w->n_steps + 1, sizeof(*c->fetch_after));
+    c->back_after = calloc(w->n_steps + 1, sizeof(*c->back_after));
+    if (!c->fetch_after || !c->back_after)
         return UM_ERR_NO_MEMORY;
-    for (uint64_t s = 0; s < w->n_steps; s++) {
+    for (uint64_t s = 0; s < w->n_steps && !status; s++) {
         const um_step_t *step = &w->steps[s];
         bool gpu = step->event && step->event->type == UM_EV_LAUNCH;
 
-        for (uint32_t t = 0; t < step->n_touches; t++) {
+        if (gpu)
+            take_args(c, &step->event->u.launch, s);
+        for (uint32_t t = 0; t < step->n_touches && !status; t++) {
             const um_touch_t *touch = &w->touches[step->first_touch + t];
             region_t *region = region_of(c, touch->region);
 
@@ -134,19 +179,20 @@ static um_status_t find_places(changing_t *c)
                     region->device = launch->device;
                 region->devices |= UINT64_C(1) << (launch->device & 63);
                 if (HAS(region, UM_CHANGE_EARLIER) && region->last_host)
-                    c->after[region->last_host - 1] |= FETCH;
+                    c->fetch_after[region->last_host - 1] = true;
                 region->last_launch = s + 1;
                 region->last_host = 0;
             } else {
                 if (HAS(region, UM_CHANGE_PREFETCH_BACK) && region->last_launch &&
                     touch->kind == UM_ACCESS_READ)
-                    c->after[region->last_launch - 1] |= BACK;
+                    status = add_back(c, region->last_launch - 1, touch);
+                else
+                    region->last_launch = 0; /* it has it again */
                 region->last_host = s + 1;
-                region->last_launch = 0;
             }
         }
     }
-    return UM_OK;
+    return status;
 }
 
 /* ---- the new steps ---------------------------------------------------------------------------- */
@@ -238,6 +284,24 @@ static um_status_t fetch(changing_t *c, const um_step_t *step, const um_event_t 
         region->on_gpu = device >= 0;
         status = hint(c, near, UM_HINT_PREFETCH, device >= 0 ? device : UM_DEVICE_HOST, region, low,
                       high - low);
+    }
+    return status;
+}
+
+static um_status_t bring_back(changing_t *c, uint64_t step, const um_event_t *near)
+{
+    um_status_t status = UM_OK;
+
+    for (uint32_t i = c->back_after[step]; i && !status; i = c->back[i - 1].next) {
+        const back_t *back = &c->back[i - 1];
+        region_t *region = region_of(c, back->region);
+
+        if (is_mapped(region) || HAS(region, UM_CHANGE_DEVICE) ||
+            region->alloc->family != UM_FAMILY_MANAGED)
+            continue;
+        region->on_gpu = false;
+        status = hint(c, near, UM_HINT_PREFETCH, UM_DEVICE_HOST, region, back->low,
+                      back->high - back->low);
     }
     return status;
 }
@@ -337,10 +401,10 @@ static um_status_t rebuild(changing_t *c)
             status = put(c, step);
         if (!status && event && event->type == UM_EV_REGION_ALLOC)
             status = advise(c, event, region_of(c, event->u.region_alloc.region));
-        if (!status && (c->after[s] & FETCH))
+        if (!status && c->fetch_after[s])
             status = fetch(c, step, near, 0, UM_CHANGE_EARLIER);
-        if (!status && (c->after[s] & BACK))
-            status = fetch(c, step, near, UM_DEVICE_HOST, UM_CHANGE_PREFETCH_BACK);
+        if (!status)
+            status = bring_back(c, s, near);
     }
     return status;
 }
@@ -373,6 +437,8 @@ um_status_t um_workload_changed(const um_workload_t *workload, const um_workload
             status = um_workload_builder_finish(c.builder, out, NULL, 0);
     }
     free(c.regions);
-    free(c.after);
+    free(c.fetch_after);
+    free(c.back_after);
+    free(c.back);
     return status;
 }

@@ -17,20 +17,43 @@ typedef struct predicting {
     um_sim_result_t base;
     uint64_t cost, left; /* of one replay; what may still be spent */
     uint32_t percent;    /* of the error bar */
+    uint64_t room_bytes; /* for managed memory on a GPU; what there would be without the rest */
+    uint64_t memory_bytes;
     um_changed_region_t regions[ALONE_MOST][UM_PLACES_MAX];
     um_workload_change_t changes[ALONE_MOST];
 } predicting_t;
 
-static um_status_t run(const um_predict_t *with, const um_workload_t *workload,
+static um_status_t run(const um_predict_t *with, const um_workload_t *workload, uint64_t gpu_bytes,
                        um_sim_result_t *out)
 {
     um_sim_config_t config = {.workload = workload,
                               .machine = with->machine,
                               .policy = um_policy_find("app"),
-                              .gpu_bytes = with->gpu_bytes,
+                              .gpu_bytes = gpu_bytes,
                               .params = with->params};
 
     return um_sim_run(&config, out, NULL, 0);
+}
+
+/* What a kind is about; what the model's own run of the program does not show, it cannot say more of. */
+static bool shows(const um_finding_t *f, const um_sim_result_t *base)
+{
+    const struct {
+        const char *kind;
+        uint64_t shown;
+    } about[] = {
+        {"thrashing", base->thrash_throttles},     {"eviction", base->evicted_bytes},
+        {"cyclic-sweep", base->evicted_bytes},     {"not-evictable", base->evicted_bytes},
+        {"harmful-prefetch", base->evicted_bytes}, {"gpu-bounce", base->bytes_peer},
+        {"host-read-tail", base->cpu_faults},      {"first-touch", base->gpu_faults},
+        {"demand-faulting", base->gpu_faults},     {"sparse-faulting", base->gpu_faults},
+    };
+
+    for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
+        if (!strcmp(f->kind->name, about[i].kind))
+            return about[i].shown > 0;
+    }
+    return true;
 }
 
 /* The advice of a finding as a change of slot n; false where the model knows none. */
@@ -72,27 +95,27 @@ typedef struct um_saving {
 static um_status_t saving(predicting_t *p, const um_workload_change_t *changes, size_t n,
                           um_saving_t *out)
 {
-    um_predict_t with = *p->with;
+    const um_predict_t *with = p->with;
     um_workload_t *changed = NULL;
     um_sim_result_t result = {0};
     um_status_t status;
-    uint64_t room = p->with->gpu_bytes ? p->with->gpu_bytes : p->with->machine->memory_bytes;
+    uint64_t room = p->room_bytes;
 
     if (p->left < p->cost)
         return UM_ERR_FULL;
     p->left -= p->cost;
     for (size_t k = 0; k < n; k++) {
         if (changes[k].change == UM_CHANGE_ROOM)
-            with.gpu_bytes = 0;
+            room = p->memory_bytes;
     }
-    status = n == 1 && !with.gpu_bytes && changes->change == UM_CHANGE_ROOM
-                 ? run(&with, with.workload, &result)
-                 : um_workload_changed(with.workload, changes, n, room, &changed);
+    status = n == 1 && changes->change == UM_CHANGE_ROOM
+                 ? run(with, with->workload, room, &result)
+                 : um_workload_changed(with->workload, changes, n, room, &changed);
     if (!status && changed)
-        status = run(&with, changed, &result);
+        status = run(with, changed, room, &result);
     if (!status)
         *out = (um_saving_t){(int64_t)p->base.total_ns - (int64_t)result.total_ns,
-                             um_saving_error_ns(with.machine, p->percent, &p->base, &result)};
+                             um_saving_error_ns(with->machine, p->percent, &p->base, &result)};
     um_workload_free(changed);
     return status;
 }
@@ -138,10 +161,12 @@ static void error_bar(const um_predict_t *with, const um_sim_result_t *base,
     findings->error_percent = bar ? bar->saving_percent : 0;
 }
 
-/* Where mapping does not pay, moving it ahead may: the data is used more than it seems. */
+/* Where mapping does not pay, moving it ahead may: the data is used more than it seems. And where an earlier
+ * prefetch keeps other work waiting, one right before the launch may not. */
 static um_status_t try_prefetch(predicting_t *p, um_finding_t *f, size_t n)
 {
     um_workload_change_t change = p->changes[n];
+    um_change_t change_was = change.change;
     um_saving_t alone;
     um_status_t status;
 
@@ -154,8 +179,10 @@ static um_status_t try_prefetch(predicting_t *p, um_finding_t *f, size_t n)
     f->alone_ns = alone.ns;
     f->error_ns = alone.error_ns;
     *f->todo = *f->code12 = *f->code13 = '\0';
-    um_say_in(f->todo, "prefetch it to the GPU before the launch that takes it: replayed, that is "
-                       "better than to keep it with the CPU");
+    um_say_in(f->todo,
+              "prefetch it to the GPU right before the launch that takes it, on the same "
+              "stream: replayed, that is better than to %s",
+              change_was == UM_CHANGE_MAP ? "keep it with the CPU" : "call it earlier");
     um_finding_prefetch_code(f);
     return UM_OK;
 }
@@ -169,6 +196,27 @@ static void say_basis(um_finding_t *f, const um_findings_t *findings)
         um_say_in(f->predicted, ", +- %s", um_h(um_ns(f->error_ns)));
     else
         um_say_in(f->predicted, ", never compared with such a machine");
+}
+
+/* The GPU's memory is what was recorded (a smaller card of that name, a part of one), less what the program
+ * itself took that cannot be evicted. False, and why not: that leaves none. */
+static bool find_room(predicting_t *p, um_findings_t *findings)
+{
+    uint64_t recorded = p->report->n_traces ? p->report->traces[0].gpu_memory_bytes : 0;
+    uint64_t held = um_held_bytes(p->report), most = p->with->machine->memory_bytes;
+
+    p->memory_bytes = recorded && recorded < most ? recorded : most;
+    p->room_bytes = p->memory_bytes > held ? p->memory_bytes - held : 0;
+    if (p->with->gpu_bytes) {
+        p->room_bytes = p->with->gpu_bytes;
+        p->memory_bytes = p->room_bytes + held < most ? p->room_bytes + held : most;
+    }
+    if (p->room_bytes >= UM_BLOCK_BYTES)
+        return true;
+    snprintf(findings->why_not, sizeof(findings->why_not),
+             "the program's cudaMalloc, pool and mapped memory leaves managed memory no room on "
+             "the GPU");
+    return false;
 }
 
 um_status_t um_predict_findings(void *predict, const um_report_t *report, um_findings_t *findings)
@@ -191,8 +239,12 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
         free(p);
         return UM_OK;
     }
+    if (!find_room(p, findings)) {
+        free(p);
+        return UM_OK;
+    }
     p->left -= p->cost;
-    status = run(with, w, &p->base);
+    status = run(with, w, p->room_bytes, &p->base);
     if (!status)
         error_bar(with, &p->base, findings);
     p->percent = findings->error_percent;
@@ -203,12 +255,18 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
 
         if (!make_change(p, f, tried))
             continue;
+        if (!shows(f, &p->base)) {
+            um_say_in(f->predicted,
+                      "not replayed: the model's own run of this trace shows none of it");
+            continue;
+        }
         got = saving(p, &p->changes[tried], 1, &alone);
         if (got == UM_OK) {
             f->alone_ns = alone.ns;
             f->error_ns = alone.error_ns;
         }
-        if (got == UM_OK && f->change == UM_CHANGE_MAP && f->alone_ns <= 0)
+        if (got == UM_OK && f->alone_ns <= 0 &&
+            (f->change == UM_CHANGE_MAP || f->change == UM_CHANGE_EARLIER))
             got = try_prefetch(p, f, tried);
         if (got == UM_ERR_NO_MEMORY)
             status = got;

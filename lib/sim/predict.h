@@ -14,8 +14,8 @@ typedef struct um_predict {
     const um_workload_t *workload;
     const um_machine_t *machine;
     const um_uvm_params_t *params; /* NULL = defaults */
-    uint64_t gpu_bytes;            /* 0 = the machine's */
-    uint64_t work;                 /* steps and touched blocks, over all replays; 0 = the default */
+    uint64_t gpu_bytes; /* for managed memory; 0 = what was recorded, less what is held */
+    uint64_t work;      /* steps and touched blocks, over all replays; 0 = the default */
 } um_predict_t;
 
 /* What a predicted saving may be wrong by. What the change leaves as it is cancels; so it is a share of the

@@ -84,7 +84,7 @@ finds() {
 }
 ok "alternate: ping-pong" finds alternate ping-pong
 ok "churn: churn before what it causes, and the result that goes to and fro" \
-    finds churn allocation-churn never-on-cpu first-touch ping-pong
+    finds churn allocation-churn never-on-cpu ping-pong
 ok "first-touch: a storm, and the CPU's look at the result" finds first-touch first-touch host-read-tail
 ok "gather: sparse, and two small buffers in one page" finds gather sparse-faulting ping-pong false-sharing
 replayed() {

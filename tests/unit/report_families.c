@@ -120,5 +120,5 @@ Test(families, other_families_stay_what_they_are_but_for_churn)
 
 Test(families, evicted_data_keeps_a_part_and_maps_the_rest)
 {
-    cr_assert_str_eq(best(evicted(in_order, 3), "field", NULL), "managed-hints");
+    cr_assert_str_eq(best(evicted(in_order, 3, true), "field", NULL), "managed-hints");
 }

@@ -13,7 +13,7 @@ TestSuite(kinds, .fini = drop_report);
 
 Test(kinds, a_sweep_over_more_than_there_is_room_for_is_cyclic)
 {
-    json_t *f = found_in(evicted(in_order, 3), "cyclic-sweep");
+    json_t *f = found_in(evicted(in_order, 3, true), "cyclic-sweep");
 
     cr_assert_not_null(f);
     cr_assert_eq(stream_evidence(f, "returned_bytes"), 3 * BLOCKS * 2 * MIB);
@@ -25,16 +25,27 @@ Test(kinds, a_sweep_over_more_than_there_is_room_for_is_cyclic)
 
 Test(kinds, what_comes_back_in_no_order_is_eviction)
 {
-    json_t *f = found_in(evicted(at_random, 3), "eviction");
+    json_t *f = found_in(evicted(at_random, 3, false), "eviction");
 
     cr_assert_not_null(f);
     cr_assert_eq(stream_evidence(f, "returned_bytes"), 3 * BLOCKS * 2 * MIB);
     cr_assert_null(stream_finding(json, "cyclic-sweep"));
 }
 
+/* Round and round is round and round, whichever way it goes through the addresses. */
+Test(kinds, an_order_that_is_no_order_of_addresses_but_the_same_each_time_is_cyclic)
+{
+    json_t *f = found_in(evicted(at_random, 3, true), "cyclic-sweep");
+
+    cr_assert_not_null(f);
+    cr_assert_eq(stream_evidence(f, "jumps"), stream_evidence(f, "jumps_again"));
+    cr_assert_gt(stream_evidence(f, "jumps"), 0u);
+    cr_assert_null(stream_finding(json, "eviction"));
+}
+
 Test(kinds, what_is_evicted_and_stays_away_harms_nobody)
 {
-    um_report_t *r = evicted(in_order, 0);
+    um_report_t *r = evicted(in_order, 0, true);
 
     for (uint32_t i = 0; i < BLOCKS; i++)
         moves(r, 90000 + i, BASE + i * 2 * MIB, 0, UM_DEVICE_HOST, UM_CAUSE_EVICTION);
@@ -44,7 +55,7 @@ Test(kinds, what_is_evicted_and_stays_away_harms_nobody)
 
 static um_report_t *with_device_memory(uint64_t bytes)
 {
-    um_report_t *r = evicted(at_random, 2);
+    um_report_t *r = evicted(at_random, 2, false);
 
     stream_put(r,
                (um_event_t){
@@ -65,6 +76,8 @@ Test(kinds, much_that_cannot_be_evicted_beside_evictions_is_found)
 
     cr_assert_not_null(f);
     cr_assert_eq(stream_evidence(f, "not_evictable_bytes"), 512 * MIB);
+    cr_assert_null(stream_finding(json, "eviction"), "which follows from it");
+    cr_assert_null(stream_finding(json, "cyclic-sweep"), "likewise");
 }
 
 Test(kinds, little_that_cannot_be_evicted_is_none)

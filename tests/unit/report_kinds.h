@@ -89,8 +89,8 @@ static inline um_report_t *has(uint64_t bytes, um_family_t family)
 
 #define BLOCKS 16u
 
-/* All of it to the GPU, out again, and back in some order. */
-static inline um_report_t *evicted(const uint32_t order[BLOCKS], uint32_t times)
+/* All of it to the GPU, out again, and back in some order: the same each time, or another one. */
+static inline um_report_t *evicted(const uint32_t order[BLOCKS], uint32_t times, bool same)
 {
     um_report_t *r = has(BLOCKS * 2 * MIB, UM_FAMILY_MANAGED);
     uint64_t us = 100;
@@ -101,8 +101,10 @@ static inline um_report_t *evicted(const uint32_t order[BLOCKS], uint32_t times)
         launch(r, us++, 0, 1);
         stream_exec(r, us++, 100, 1);
         for (uint32_t i = 0; i < BLOCKS; i++) {
-            stream_gpu_fault(r, us++, 300, BASE + order[i] * 2 * MIB);
-            moves(r, us++, BASE + order[i] * 2 * MIB, UM_DEVICE_HOST, 0, UM_CAUSE_COHERENCE);
+            uint64_t addr = BASE + order[same ? i : i * (2 * n + 1) % BLOCKS] * 2 * MIB;
+
+            stream_gpu_fault(r, us++, 300, addr);
+            moves(r, us++, addr, UM_DEVICE_HOST, 0, UM_CAUSE_COHERENCE);
             us += 300;
         }
         for (uint32_t i = 0; n < times && i < BLOCKS; i++)

@@ -5,13 +5,13 @@ UM_DETECTOR(um_detect_churn)
 {
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
         const um_group_t *group = &report->regions.groups[g];
-        um_finding_t f = {.kind = kind, .confidence = 90};
+        um_finding_t f = {.kind = kind,
+                          .confidence = 90,
+                          .also = {group->sums.gpu_faults ? "first-touch" : NULL}};
         um_status_t status;
         char name[200];
 
-        if (group->reused < report->limits.churn_allocations ||
-            (group->family != UM_FAMILY_MANAGED && group->family != UM_FAMILY_DEVICE &&
-             group->family != UM_FAMILY_PINNED))
+        if (!um_churned(report, g))
             continue;
         um_finding_region(report, g, name, sizeof(name));
         um_say_in(f.title, "Allocation churn");
@@ -50,19 +50,17 @@ UM_DETECTOR(um_detect_churn)
     return UM_OK;
 }
 
-/* Concluded from absence alone: CPU faults must have been recorded (one at least was seen), nothing
- * lost, every allocation seen from its start. */
 UM_DETECTOR(um_detect_never_on_cpu)
 {
-    if (!um_report_complete(report) || !report->counts[UM_EV_CPU_FAULT])
-        return UM_OK;
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
         const um_group_t *group = &report->regions.groups[g];
-        um_finding_t f = {.kind = kind, .confidence = 80};
+        um_finding_t f = {.kind = kind,
+                          .confidence = 80,
+                          .also = {group->sums.gpu_faults ? "first-touch" : NULL}};
         um_status_t status;
         char name[200];
 
-        if (!group->gpu_only || group->gpu_only != group->regions)
+        if (!um_never_on_cpu(report, g))
             continue;
         um_finding_region(report, g, name, sizeof(name));
         um_say_in(f.title, "Never touched by the CPU");
@@ -77,8 +75,7 @@ UM_DETECTOR(um_detect_never_on_cpu)
         um_say_in(f.code12, "cudaMalloc(&p, n);  /* or cudaMallocAsync(&p, n, stream) */");
         f.change = UM_CHANGE_DEVICE;
         f.win_ns = group->sums.gpu_ns;
-        um_say_in(f.basis, "GPU fault service in it (the same time as its first touch, where that "
-                           "is a finding, too)");
+        um_say_in(f.basis, "GPU fault service in it");
         um_finding_evidence(&f, "regions", um_count(group->regions));
         um_finding_evidence(&f, "bytes", um_bytes(group->bytes * group->regions));
         um_finding_evidence(&f, "gpu_faults", um_count(group->sums.gpu_faults));

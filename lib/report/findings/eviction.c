@@ -9,11 +9,21 @@ static bool evicts(const um_report_t *r, const um_uses_t *uses)
     return uses->returned_bytes >= r->limits.evicted_bytes;
 }
 
-static bool cyclic(const um_report_t *r, const um_uses_t *uses)
+static bool in_order(const um_report_t *r, const um_uses_t *uses)
 {
-    return evicts(r, uses) && uses->sweeps && uses->returns > 1 &&
+    return uses->sweeps &&
            (uses->ascending + uses->sweeps) * 100 >= uses->returns * r->limits.cyclic_percent &&
            uses->sweeps * 4 <= uses->returns;
+}
+
+/* The same order each time: from a block to one that is not beside it, it goes to the same as before.
+ * Where nothing has come back twice, in order of address. */
+static bool cyclic(const um_report_t *r, const um_uses_t *uses)
+{
+    if (!evicts(r, uses) || uses->returns < 2)
+        return false;
+    return uses->jumps ? uses->jumps_again * 100 >= uses->jumps * r->limits.cyclic_percent
+                       : in_order(r, uses);
 }
 
 uint64_t um_returned_ns(const um_group_t *group)
@@ -50,6 +60,8 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
     um_finding_evidence(f, "returns", um_count(uses->returns));
     um_finding_evidence(f, "in_order", um_count(uses->ascending));
     um_finding_evidence(f, "sweeps", um_count(uses->sweeps));
+    um_finding_evidence(f, "jumps", um_count(uses->jumps));
+    um_finding_evidence(f, "jumps_again", um_count(uses->jumps_again));
     um_finding_evidence(f, "to_device_bytes", um_bytes(uses->in_bytes));
     um_finding_evidence(f, "managed_peak_bytes",
                         um_bytes(r->regions.uses.peak_bytes[UM_FAMILY_MANAGED]));
@@ -59,6 +71,8 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
 static um_status_t find(const um_report_t *r, const um_finding_kind_t *kind, bool want_cyclic,
                         um_findings_t *out)
 {
+    if (um_held_back(r) || um_pushed_out_by_prefetch(r))
+        return UM_OK;
     for (uint32_t g = 0; g < r->regions.n_groups; g++) {
         const um_uses_t *uses = &r->regions.groups[g].uses;
         um_finding_t f = {.kind = kind, .confidence = want_cyclic ? 85 : 80};
@@ -70,8 +84,11 @@ static um_status_t find(const um_report_t *r, const um_finding_kind_t *kind, boo
                                        : "Evicted and brought back");
         describe(&f, r, g);
         if (want_cyclic) {
-            um_say_in(f.seen, ", in order of address, %s sweep%s over it",
-                      um_h(um_count(uses->sweeps)), uses->sweeps == 1 ? "" : "s");
+            if (in_order(r, uses))
+                um_say_in(f.seen, ", in order of address, %s sweep%s over it",
+                          um_h(um_count(uses->sweeps)), uses->sweeps == 1 ? "" : "s");
+            else
+                um_say_in(f.seen, ", in the same order each time");
             um_say_in(f.todo, "keep on the GPU what fits (first n bytes) and map the rest, which "
                               "stays with the CPU; or sweep to and fro instead of round");
             um_say_in(f.code12,

@@ -137,7 +137,8 @@ const um_explanation_t um_explanations[] = {
      "Free or trim what is not in use before the phase that needs the room, or make seldom used "
      "buffers "
      "managed, so that they can leave.",
-     "Not when those buffers are used all the time: then see cyclic-sweep and eviction."},
+     "Not when those buffers are used all the time: then work on less managed data at once, or map "
+     "what is used least (cyclic-sweep and eviction say how)."},
     {"read-mostly-written", "GPU faults for writing on a range for which ReadMostly held.",
      "Each write first takes all other copies back: 140 times slower than without the advice "
      "(H200).",

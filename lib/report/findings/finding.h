@@ -100,7 +100,7 @@ struct um_findings {
     size_t worth;   /* those that are worth it come first, so many */
     /* Of the replay, where there was one. */
     char machine[64];
-    char why_not[160];          /* there was none, or not of all */
+    char why_not[160];      /* there was none, or not of all */
     uint64_t base_ns;       /* the program as it is */
     uint32_t error_percent; /* 0 = never compared with a machine */
 };
@@ -138,8 +138,19 @@ void um_finding_win(um_finding_t *finding, const um_report_t *report, const char
 
 /* How much of a group's fault service was for what had been evicted. */
 uint64_t um_returned_ns(const um_group_t *group);
-/* Written once by the CPU, read once by the GPU: used-once tells it, demand-faulting does not. */
-bool um_used_once(const um_report_t *report, uint32_t group);
+/* What one cause explains no other finding tells as well (causes.c). Of a group of regions: */
+bool um_used_once(const um_report_t *report,
+                  uint32_t group); /* used-once; its faults are no demand-faulting */
+bool um_churned(const um_report_t *report, uint32_t group); /* allocation-churn: no first-touch */
+bool um_never_on_cpu(const um_report_t *report, uint32_t group); /* likewise */
+bool um_shared_page_only(const um_report_t *report,
+                         uint32_t group); /* false-sharing: no ping-pong */
+uint64_t um_late_ns(const um_report_t *report,
+                    uint32_t group); /* faults of late-prefetch: no demand-faulting */
+/* Of the whole: not-evictable, harmful-prefetch; then there is no cyclic-sweep and no eviction. */
+bool um_held_back(const um_report_t *report); /* without cudaMalloc and the like it would all fit */
+bool um_pushed_out_by_prefetch(const um_report_t *report);
+uint64_t um_held_bytes(const um_report_t *report); /* that cannot be evicted, most at once */
 /* "; advised at grid.c:12" behind where, when the program's advice of that kind has a place. */
 void um_finding_advised(um_finding_t *finding, const um_report_t *report, uint32_t group,
                         uint32_t hint_kind);

@@ -65,6 +65,12 @@ static uint64_t less(uint64_t part, uint64_t ping_pong, uint64_t whole)
     return (uint64_t)((double)part * (double)(whole - ping_pong) / (double)whole);
 }
 
+/* All that faults brought to a GPU. */
+static uint64_t brought(const um_group_t *group)
+{
+    return group->uses.peer_bytes + group->uses.in_bytes;
+}
+
 static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind, uint32_t k,
                              bool want_dense, um_findings_t *out)
 {
@@ -76,7 +82,7 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
     for (size_t p = 0; p < r->kernels.n_pairs; p++) {
         const um_kernel_region_t *pair = &r->kernels.pairs[p];
         const um_group_t *group = &r->regions.groups[pair->group];
-        uint64_t pair_ns, pair_bytes, pair_faults;
+        uint64_t pair_ns, pair_bytes, pair_faults, late;
 
         if (pair->kernel != k || !pair->in_bytes || dense(r, group) != want_dense ||
             um_used_once(r, pair->group))
@@ -89,6 +95,16 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
             pair_ns = less(pair_ns, group->uses.returned_bytes, group->uses.in_bytes);
             pair_bytes = less(pair_bytes, group->uses.returned_bytes, group->uses.in_bytes);
             pair_faults = less(pair_faults, group->uses.returned_bytes, group->uses.in_bytes);
+        }
+        late = um_late_ns(r, pair->group);
+        if (late) {
+            pair_faults = less(pair_faults, late, group->sums.gpu_ns);
+            pair_bytes = less(pair_bytes, late, group->sums.gpu_ns);
+            pair_ns = less(pair_ns, late, group->sums.gpu_ns);
+        }
+        if (group->uses.peer_bytes) { /* what came from another GPU did not come from the CPU */
+            pair_faults = less(pair_faults, group->uses.peer_bytes, brought(group));
+            pair_ns = less(pair_ns, group->uses.peer_bytes, brought(group));
         }
         if (!pair_bytes)
             continue;
@@ -187,7 +203,8 @@ static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind,
         const um_kernel_region_t *pair = &r->kernels.pairs[p];
         const um_group_t *group = &r->regions.groups[pair->group];
 
-        if (pair->kernel != k || !pair->first_faults)
+        if (pair->kernel != k || !pair->first_faults || um_churned(r, pair->group) ||
+            um_never_on_cpu(r, pair->group))
             continue;
         ns += pair->first_ns;
         faults += pair->first_faults;

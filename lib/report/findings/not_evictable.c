@@ -8,8 +8,7 @@ static bool held(uint32_t family)
 
 UM_DETECTOR(um_detect_not_evictable)
 {
-    const uint64_t *peak = report->regions.uses.peak_bytes;
-    uint64_t bytes = peak[UM_FAMILY_DEVICE] + peak[UM_FAMILY_POOL] + peak[UM_FAMILY_VMM];
+    uint64_t bytes = um_held_bytes(report);
     uint64_t memory = report->n_traces ? report->traces[0].gpu_memory_bytes : 0;
     um_finding_t f = {.kind = kind, .confidence = 80};
     uint64_t evicted = 0, returned = 0, spent = 0;
@@ -23,8 +22,7 @@ UM_DETECTOR(um_detect_not_evictable)
         if (held(group->family) && group->bytes >= bytes / 16 && bytes)
             um_finding_place(&f, report, g, (um_place_t){.bytes = group->bytes});
     }
-    if (!memory || returned < report->limits.evicted_bytes ||
-        bytes < memory / 100 * report->limits.held_percent)
+    if (returned < report->limits.evicted_bytes || !um_held_back(report))
         return UM_OK;
     um_say_in(f.title, "Memory that cannot be evicted leaves too little room");
     um_say_in(f.where, "%s of cudaMalloc, pool and mapped memory at most at once",
@@ -34,6 +32,8 @@ UM_DETECTOR(um_detect_not_evictable)
               "back",
               um_h(um_count((uint64_t)((double)bytes * 100 / (double)memory))),
               um_h(um_bytes(memory)), um_h(um_bytes(evicted)), um_h(um_bytes(returned)));
+    um_say_in(f.seen, "; without it the managed data, %s at most at once, would fit",
+              um_h(um_bytes(report->regions.uses.peak_bytes[UM_FAMILY_MANAGED])));
     um_say_in(f.todo, "free or shrink the largest of them while managed data is swept, or make "
                       "those that are used seldom managed");
     um_say_in(f.code12, "cudaFreeAsync(p, stream); cudaMemPoolTrimTo(pool, 0);  /* before the "

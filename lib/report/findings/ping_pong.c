@@ -144,22 +144,6 @@ static void estimate(um_finding_t *f, const um_report_t *r, const um_page_set_t 
                         : "CPU and GPU");
 }
 
-/* No fault of its own: it lies in a page with another region, and false sharing tells that story. */
-static bool only_dragged(const um_report_t *r, uint32_t g)
-{
-    const um_page_set_t *set = &r->regions.groups[g].ping_pong;
-
-    for (size_t s = 0; !set->gpu_faults && !set->cpu_faults && s < r->regions.n_shared; s++) {
-        const um_shared_page_t *page = &r->regions.shared[s];
-
-        for (uint32_t i = 0; page->dragging_faults && i < page->n; i++) {
-            if (page->sharer[i].group == g && page->sharer[i].dragged_bytes)
-                return true;
-        }
-    }
-    return false;
-}
-
 UM_DETECTOR(um_detect_ping_pong)
 {
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
@@ -168,7 +152,7 @@ UM_DETECTOR(um_detect_ping_pong)
         um_status_t status;
         uint32_t also = 0;
 
-        if (!set->pages || only_dragged(report, g))
+        if (!set->pages || um_shared_page_only(report, g))
             continue;
         describe(&f, report, g);
         estimate(&f, report, set);
