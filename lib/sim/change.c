@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "workload_build.h"
-#include "workload_ids.h"
+#include "core/grow.h"
 
 /* What the changes mean for one region. */
 typedef struct region {
@@ -120,7 +120,6 @@ static um_status_t know_regions(changing_t *c)
 static um_status_t add_back(changing_t *c, uint64_t step, const um_touch_t *touch)
 {
     uint64_t end = touch->addr + touch->bytes;
-    um_status_t status;
 
     for (uint32_t i = c->back_after[step]; i; i = c->back[i - 1].next) {
         back_t *back = &c->back[i - 1];
@@ -131,9 +130,8 @@ static um_status_t add_back(changing_t *c, uint64_t step, const um_touch_t *touc
         back->high = end > back->high ? end : back->high;
         return UM_OK;
     }
-    status = um_list_reserve(&c->back, &c->back_size, c->n_back + 1, sizeof(*c->back));
-    if (status)
-        return status;
+    if (!um_grow(&c->back, &c->back_size, c->n_back + 1, sizeof(*c->back)))
+        return UM_ERR_NO_MEMORY;
     c->back[c->n_back++] = (back_t){touch->region, c->back_after[step], touch->addr, end};
     c->back_after[step] = (uint32_t)c->n_back;
     return UM_OK;
