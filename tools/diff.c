@@ -165,17 +165,6 @@ static int run(const um_diffing_t *args)
     return result;
 }
 
-static bool parse_number(const char *text, uint32_t least, uint32_t most, uint32_t *out)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (*text < '0' || *text > '9' || *end || value < least || value > most)
-        return false;
-    *out = (uint32_t)value;
-    return true;
-}
-
 /* Options and files of argv[1..], as far as a "--"; files are moved to the front of argv. Sets *files to
  * how many there are, *next to the index of what is behind the "--" (argc without one). Returns
  * UM_EXIT_OK, or the status to leave with; *files is -1 when the help has been printed. */
@@ -211,11 +200,11 @@ static int parse(int argc, char **argv, um_diffing_t *args, int *files, int *nex
             args->output = optarg;
             break;
         case 'n':
-            if (!parse_number(optarg, 1, 1000000, &args->options.top))
+            if (!um_number_32(optarg, 1, 1000000, &args->options.top))
                 return um_say_usage("diff", "--top takes 1 to 1000000, not '%s'", optarg);
             break;
         case 'w':
-            if (!parse_number(optarg, 60, 400, &args->options.width))
+            if (!um_number_32(optarg, 60, 400, &args->options.width))
                 return um_say_usage("diff", "--width takes 60 to 400, not '%s'", optarg);
             break;
         case 'h':

@@ -76,7 +76,6 @@ int um_cmd_explain(int argc, char **argv)
     int exit_status = UM_EXIT_OK;
     bool limits = false;
     um_emitter_t *e;
-    char *end;
     int c;
 
     opterr = 0;
@@ -87,8 +86,7 @@ int um_cmd_explain(int argc, char **argv)
             limits = true;
             break;
         case 'w':
-            text.width = (uint32_t)strtoul(optarg, &end, 10);
-            if (*optarg < '0' || *optarg > '9' || *end || text.width < 60 || text.width > 400)
+            if (!um_number_32(optarg, 60, 400, &text.width))
                 return um_say_usage("explain", "--width takes 60 to 400, not '%s'", optarg);
             break;
         case 'h':

@@ -103,16 +103,6 @@ done:
     return result;
 }
 
-static bool number(const char *text, uint64_t max, uint64_t *out)
-{
-    char *end;
-
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *out >= 1 &&
-           *out <= max;
-}
-
 static bool factor(const char *text, double *out)
 {
     char *end;
@@ -136,7 +126,6 @@ int um_cmd_gen(int argc, char **argv)
     um_gen_options_t o = {0};
     const char *out = NULL;
     char error[160];
-    uint64_t n;
     int option;
 
     optind = 0;
@@ -151,18 +140,16 @@ int um_cmd_gen(int argc, char **argv)
                 return um_say_usage("gen", "--size: '%s' is no size", optarg);
             break;
         case 'n':
-            if (!number(optarg, UINT32_MAX, &n))
+            if (!um_number_32(optarg, 1, UINT32_MAX, &o.iterations))
                 return um_say_usage("gen", "--iterations: '%s' is no number from 1 up", optarg);
-            o.iterations = (uint32_t)n;
             break;
         case 'r':
-            if (!number(optarg, UINT64_MAX, &o.seed))
+            if (!um_number(optarg, 1, UINT64_MAX, &o.seed))
                 return um_say_usage("gen", "--seed: '%s' is no number from 1 up", optarg);
             break;
         case 'g':
-            if (!number(optarg, UINT32_MAX, &n))
+            if (!um_number_32(optarg, 1, UINT32_MAX, &o.gpus))
                 return um_say_usage("gen", "--gpus: '%s' is no number from 1 up", optarg);
-            o.gpus = (uint32_t)n;
             break;
         case 'c':
             if (!factor(optarg, &o.compute))

@@ -269,8 +269,8 @@ int um_cmd_import(int argc, char **argv)
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const char *out = NULL;
-    char *made = NULL, *end;
-    unsigned long process = 0;
+    char *made = NULL;
+    uint32_t process = 0;
     int option, result;
 
     optind = 0;
@@ -281,8 +281,7 @@ int um_cmd_import(int argc, char **argv)
             out = optarg;
             break;
         case 'p':
-            process = strtoul(optarg, &end, 10);
-            if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || process > UINT32_MAX)
+            if (!um_number_32(optarg, 0, UINT32_MAX, &process))
                 return um_say_usage("import", "%s is no process id", optarg);
             break;
         case 'h':
@@ -305,7 +304,7 @@ int um_cmd_import(int argc, char **argv)
         um_say("import: %s: is no regular file", out);
         result = UM_EXIT_FAILED;
     } else {
-        result = import(argv[optind], out, (uint32_t)process);
+        result = import(argv[optind], out, process);
     }
     free(made);
     return result;

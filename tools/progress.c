@@ -95,3 +95,13 @@ void um_progress_end(void)
     free(progress.what);
     memset(&progress, 0, sizeof progress);
 }
+
+void um_progress_simulating(void *ctx, size_t done, size_t all)
+{
+    (void)ctx;
+    if (done == 1)
+        um_progress_begin("simulating", all);
+    um_progress_step(done);
+    if (done == all)
+        um_progress_end();
+}

@@ -214,23 +214,13 @@ static int plan(um_replaying_t *r, char *error)
 
 /* ---- running ------------------------------------------------------------------------------------ */
 
-static void progress(void *ctx, size_t done, size_t all)
-{
-    (void)ctx;
-    if (done == 1)
-        um_progress_begin("simulating", all);
-    um_progress_step(done);
-    if (done == all)
-        um_progress_end();
-}
-
 static int simulate(um_replaying_t *r, char *error)
 {
     const um_sweep_options_t options = {
         .threads = r->args->threads,
         .rank = r->ranks.rank,
         .size = r->ranks.size,
-        .progress = r->args->no_terminal ? NULL : progress,
+        .progress = r->args->no_terminal ? NULL : um_progress_simulating,
     };
     um_status_t status = um_sweep_run(&r->sweep, &options);
 

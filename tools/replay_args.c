@@ -180,17 +180,6 @@ static int take_machine(um_replay_args_t *args, const char *name)
     return exit_status;
 }
 
-static bool parse_number(const char *text, uint64_t most, uint64_t *out)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-
-    if (*text < '0' || *text > '9' || *end || strlen(text) > 18 || value > most)
-        return false;
-    *out = value;
-    return true;
-}
-
 static int take_capacity(um_replay_args_t *args, const char *text)
 {
     um_capacity_t capacity = {0}, *place;
@@ -209,7 +198,7 @@ static int take_capacity(um_replay_args_t *args, const char *text)
         memcpy(digits, text, length - 1);
         digits[length - 1] = '\0';
         capacity.kind = UM_CAPACITY_PERCENT;
-        if (!parse_number(digits, UINT64_MAX, &capacity.value))
+        if (!um_number(digits, 0, UINT64_MAX, &capacity.value))
             return wrong(args, "--gpu-mem: '%s' is not a whole number of per cent", text);
         if (capacity.value == 0 || capacity.value > PERCENT_MAX)
             return wrong(args, "--gpu-mem: %s is not within 1%% and %d%%", text, PERCENT_MAX);
@@ -233,16 +222,15 @@ static int take_capacity(um_replay_args_t *args, const char *text)
 
 static int take_streams(um_replay_args_t *args, const char *text)
 {
-    uint64_t n;
-    uint32_t *place;
+    uint32_t n, *place;
     int status;
 
-    if (!parse_number(text, 1000000, &n))
+    if (!um_number_32(text, 0, 1000000, &n))
         return wrong(args, "--streams takes 0 to 1000000, not '%s'", text);
     place =
         grow(args, "--streams", (void **)&args->streams, args->n_streams, sizeof(*place), &status);
     if (place) {
-        *place = (uint32_t)n;
+        *place = n;
         args->n_streams++;
     }
     return status;
@@ -272,7 +260,7 @@ static int take_param(um_replay_args_t *args, const char *text)
                      nearest ? "; did you mean '" : "", nearest ? nearest : "",
                      nearest ? "'?" : "");
     }
-    if (!parse_number(equals + 1, UINT64_MAX, &value) ||
+    if (!um_number(equals + 1, 0, UINT64_MAX, &value) ||
         um_uvm_param_set(&args->params, param, value))
         return wrong(args, "--uvm: %s takes %llu to %llu, not '%s'", name,
                      (unsigned long long)param->min, (unsigned long long)param->max, equals + 1);
@@ -357,7 +345,6 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    uint64_t n;
     int c, status = UM_EXIT_OK;
 
     *done = false;
@@ -401,19 +388,16 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
             args->backtest = true;
             break;
         case 'J':
-            if (!parse_number(optarg, 1024, &n) || n == 0)
+            if (!um_number_32(optarg, 1, 1024, &args->threads))
                 return wrong(args, "--jobs takes 1 to 1024, not '%s'", optarg);
-            args->threads = (uint32_t)n;
             break;
         case 'n':
-            if (!parse_number(optarg, 1000000, &n) || n == 0)
+            if (!um_number_32(optarg, 1, 1000000, &args->report.top))
                 return wrong(args, "--top takes 1 to 1000000, not '%s'", optarg);
-            args->report.top = (uint32_t)n;
             break;
         case 'w':
-            if (!parse_number(optarg, 400, &n) || n < 60)
+            if (!um_number_32(optarg, 60, 400, &args->report.width))
                 return wrong(args, "--width takes 60 to 400, not '%s'", optarg);
-            args->report.width = (uint32_t)n;
             break;
         case 'h':
             if (!args->silent)

@@ -147,22 +147,12 @@ static bool print(um_emitter_t *e, const testing_t *t)
     return met;
 }
 
-static void progress(void *ctx, size_t done, size_t all)
-{
-    (void)ctx;
-    if (done == 1)
-        um_progress_begin("simulating", all);
-    um_progress_step(done);
-    if (done == all)
-        um_progress_end();
-}
-
 static int test(const um_replay_args_t *args, testing_t *t)
 {
     um_emitter_t *e;
     bool met;
 
-    um_crew_run(t->backtest->n_runs, args->threads, predict, t, progress, NULL);
+    um_crew_run(t->backtest->n_runs, args->threads, predict, t, um_progress_simulating, NULL);
     for (uint32_t i = 0; i < t->backtest->n_runs; i++) {
         if (t->status[i]) {
             um_say("%s: %s: %s", t->backtest->path, t->backtest->runs[i].name,

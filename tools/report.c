@@ -156,17 +156,6 @@ static int finish(um_output_t *output, int exit_status, bool damaged)
     return closed == UM_EXIT_OK ? exit_status : closed;
 }
 
-static bool parse_number(const char *text, uint32_t least, uint32_t most, uint32_t *out)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (*text < '0' || *text > '9' || *end || value < least || value > most)
-        return false;
-    *out = (uint32_t)value;
-    return true;
-}
-
 static uint32_t terminal_width(void)
 {
     struct winsize size;
@@ -415,7 +404,7 @@ int um_cmd_report(int argc, char **argv)
             request.kind = &json;
             break;
         case 'n':
-            if (!parse_number(optarg, 1, 1000000, &report->top))
+            if (!um_number_32(optarg, 1, 1000000, &report->top))
                 return um_say_usage("report", "--top takes 1 to 1000000, not '%s'", optarg);
             request.top_given = true;
             break;
@@ -435,12 +424,12 @@ int um_cmd_report(int argc, char **argv)
             request.html = optarg;
             break;
         case OPT_WHAT_IF:
-            if (!parse_number(optarg, 0, 3600, &request.what_if))
+            if (!um_number_32(optarg, 0, 3600, &request.what_if))
                 return um_say_usage("report", "--what-if takes 0 to 3600 seconds, not '%s'",
                                     optarg);
             break;
         case 'w':
-            if (!parse_number(optarg, 60, 400, &report->width))
+            if (!um_number_32(optarg, 60, 400, &report->width))
                 return um_say_usage("report", "--width takes 60 to 400, not '%s'", optarg);
             break;
         case OPT_COLOR:

@@ -127,6 +127,29 @@ const char *um_say_bytes(char *buffer, uint64_t bytes)
     return buffer;
 }
 
+bool um_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    unsigned long long value;
+    char *end;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < least || value > most)
+        return false;
+    *out = value;
+    return true;
+}
+
+bool um_number_32(const char *text, uint32_t least, uint32_t most, uint32_t *out)
+{
+    uint64_t value;
+
+    if (!um_number(text, least, most, &value))
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
 /* Levenshtein distance over the first 31 characters, in one row. */
 static size_t distance(const char *a, const char *b)
 {

@@ -296,9 +296,7 @@ static int take_flag(void *ctx, int val, const char *value)
         top->interval_ms = (int)(seconds * 1000 + 0.5);
         return UM_EXIT_OK;
     case 'n':
-        errno = 0;
-        top->count = strtoull(value, &end, 10);
-        if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || top->count == 0)
+        if (!um_number(value, 1, UINT64_MAX, &top->count))
             return um_say_usage("top", "--count takes a number of looks, not '%s'", value);
         return UM_EXIT_OK;
     case 'P':

@@ -52,15 +52,8 @@ static um_total_region_t *by_id(const um_totals_t *totals, uint32_t id)
 static um_status_t region_alloc(um_totals_t *totals, const um_event_t *event)
 {
     const um_ev_region_alloc_t *e = &event->u.region_alloc;
-    um_total_region_t *more, added = {.region = {.id = e->region,
-                                                 .family = e->family,
-                                                 .addr = e->addr,
-                                                 .bytes = e->bytes,
-                                                 .device = e->device,
-                                                 .flags = e->flags,
-                                                 .call_site = e->call_site,
-                                                 .alloc_ns = event->time_ns}};
-    um_region_t live = added.region;
+    um_region_t live = um_region_of(e, event->time_ns);
+    um_total_region_t *more, added = {.region = live};
 
     if (e->family != UM_FAMILY_MANAGED && e->family != UM_FAMILY_SYSTEM)
         return UM_OK;

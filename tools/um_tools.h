@@ -41,7 +41,7 @@ int um_cmd_report(int argc, char **argv);
 int um_cmd_run(int argc, char **argv);
 int um_cmd_top(int argc, char **argv);
 
-/* ---- say.c: lines and numbers for people ------------------------------------------------------- */
+/* ---- say.c: lines for people, numbers for and from them ------------------------------------------------------- */
 
 /* File names, labels and command lines come from anywhere: in what these three print, bytes that a
  * terminal would act on (and newlines) are '?', invalid UTF-8 is U+FFFD. */
@@ -74,6 +74,10 @@ const char *um_say_bytes(char *buffer, uint64_t bytes);
  * name(ctx, i) gives the i-th candidate, NULL after the last. */
 const char *um_nearest(const char *word, const char *(*name)(const void *ctx, size_t i),
                        const void *ctx);
+
+/* A whole decimal number from `least` to `most`; false otherwise, and *out is as it was. */
+bool um_number(const char *text, uint64_t least, uint64_t most, uint64_t *out);
+bool um_number_32(const char *text, uint32_t least, uint32_t most, uint32_t *out);
 
 /* ---- input.c ----------------------------------------------------------------------------------- */
 

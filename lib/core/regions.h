@@ -22,6 +22,19 @@ typedef struct um_region {
     uint32_t generation; /* how many regions lived at this start address before */
 } um_region_t;
 
+/* As its event tells of it. */
+static inline um_region_t um_region_of(const um_ev_region_alloc_t *alloc, uint64_t time_ns)
+{
+    return (um_region_t){.id = alloc->region,
+                         .family = alloc->family,
+                         .addr = alloc->addr,
+                         .bytes = alloc->bytes,
+                         .device = alloc->device,
+                         .flags = alloc->flags,
+                         .call_site = alloc->call_site,
+                         .alloc_ns = time_ns};
+}
+
 um_status_t um_regions_new(um_regions_t **out);
 void um_regions_free(um_regions_t *regions); /* no reader or writer may be left */
 

@@ -140,14 +140,7 @@ static bool grow_regions(um_engine_t *engine, uint32_t id)
 um_status_t um_engine_region_add(um_engine_t *engine, const um_ev_region_alloc_t *alloc,
                                  uint64_t now_ns)
 {
-    um_region_t live = {.id = alloc->region,
-                        .family = alloc->family,
-                        .addr = alloc->addr,
-                        .bytes = alloc->bytes,
-                        .device = alloc->device,
-                        .flags = alloc->flags,
-                        .call_site = alloc->call_site,
-                        .alloc_ns = now_ns};
+    um_region_t live = um_region_of(alloc, now_ns);
     um_sim_region_t *region;
     um_status_t status;
 

@@ -183,14 +183,7 @@ static void follow_memory(loop_t *loop, const um_event_t *event)
 
     switch (event->type) {
     case UM_EV_REGION_ALLOC: {
-        um_region_t region = {.id = alloc->region,
-                              .family = alloc->family,
-                              .addr = alloc->addr,
-                              .bytes = alloc->bytes,
-                              .device = alloc->device,
-                              .flags = alloc->flags,
-                              .call_site = alloc->call_site,
-                              .alloc_ns = event->time_ns};
+        um_region_t region = um_region_of(alloc, event->time_ns);
 
         if (um_regions_add(loop->regions, &region, NULL, 0, NULL) == UM_ERR_NO_MEMORY)
             loop->status = UM_ERR_NO_MEMORY;

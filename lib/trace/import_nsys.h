@@ -6,6 +6,6 @@
 
 /* All FACT, OPTION, DEVICE and LOSS events at the head of the trace; others is the text of
  * import.other-processes. */
-void um_import_nsys_facts(um_sql_t *sql, void *others);
+void um_import_nsys_facts(um_sql_t *sql, const char *others);
 
 #endif

@@ -195,7 +195,7 @@ static void emit_losses(um_sql_t *sql)
     sqlite3_finalize(stmt);
 }
 
-void um_import_nsys_facts(um_sql_t *sql, void *others)
+void um_import_nsys_facts(um_sql_t *sql, const char *others)
 {
     um_import_header(sql->im, UM_IMPORT_NSYS_SQLITE);
     um_sql_fact(sql, "import.tool.version",

@@ -361,14 +361,7 @@ um_status_t um_import_nsys_sqlite(um_import_t *im, sqlite3 *db)
                     .names_id = "id",
                     .process_sql = "globalPid >> 24 & 0xffffff",
                     .process_column = "globalPid"};
-    char others[256];
-    um_status_t status;
 
-    status = um_sql_choose_process(&sql, processes, sizeof processes / sizeof processes[0], others,
-                                   sizeof others);
-    if (status == UM_OK)
-        status = um_sql_merge(&sql, sources, sizeof sources / sizeof sources[0],
-                              um_import_nsys_facts, others);
-    um_sql_end(&sql);
-    return status;
+    return um_sql_read(&sql, processes, sizeof processes / sizeof processes[0], sources,
+                       sizeof sources / sizeof sources[0], um_import_nsys_facts);
 }

@@ -334,13 +334,13 @@ static void emit_tracing(um_sql_t *sql)
                      "observed");
 }
 
-static void emit_facts(um_sql_t *sql, void *ctx)
+static void emit_facts(um_sql_t *sql, const char *others)
 {
     um_import_header(sql->im, UM_IMPORT_NVPROF_SQLITE);
     um_sql_fact(sql, "import.tool.version", "SELECT version FROM Version");
     if (sql->process != 0)
         um_import_fact_number(sql->im, "process.pid", sql->process);
-    um_import_fact(sql->im, "import.other-processes", ctx);
+    um_import_fact(sql->im, "import.other-processes", others);
     emit_tracing(sql);
     emit_devices(sql);
 }
@@ -354,14 +354,7 @@ um_status_t um_import_nvprof_sqlite(um_import_t *im, sqlite3 *db)
                     .names_id = "_id_",
                     .process_sql = "processId",
                     .process_column = "processId"};
-    char others[256];
-    um_status_t status;
 
-    status = um_sql_choose_process(&sql, processes, sizeof processes / sizeof processes[0], others,
-                                   sizeof others);
-    if (status == UM_OK)
-        status =
-            um_sql_merge(&sql, sources, sizeof sources / sizeof sources[0], emit_facts, others);
-    um_sql_end(&sql);
-    return status;
+    return um_sql_read(&sql, processes, sizeof processes / sizeof processes[0], sources,
+                       sizeof sources / sizeof sources[0], emit_facts);
 }

@@ -84,7 +84,7 @@ void um_sql_fact(um_sql_t *sql, const char *key, const char *query)
     sqlite3_finalize(stmt);
 }
 
-um_status_t um_sql_choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
+static um_status_t choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
                                   size_t others_bytes)
 {
     uint32_t wanted = sql->im->process;
@@ -215,8 +215,8 @@ static cursor_t *earliest(cursor_t *cursors, size_t n)
     return first;
 }
 
-um_status_t um_sql_merge(um_sql_t *sql, const um_sql_source_t *sources, size_t n,
-                         void (*ready)(um_sql_t *sql, void *ctx), void *ctx)
+static um_status_t merge(um_sql_t *sql, const um_sql_source_t *sources, size_t n,
+                         void (*ready)(um_sql_t *sql, const char *others), const char *others)
 {
     cursor_t cursors[UM_SQL_SOURCES], *c;
     size_t left = 0;
@@ -228,7 +228,7 @@ um_status_t um_sql_merge(um_sql_t *sql, const um_sql_source_t *sources, size_t n
             sql->base = c->time < 0 ? c->time : 0;
             sql->im->now_ns = (uint64_t)c->time - (uint64_t)sql->base;
         }
-        ready(sql, ctx);
+        ready(sql, others);
     }
     while (status == UM_OK && (c = earliest(cursors, left)) != NULL) {
         c->row.time_ns = (uint64_t)c->time - (uint64_t)sql->base;
@@ -250,10 +250,18 @@ um_status_t um_sql_merge(um_sql_t *sql, const um_sql_source_t *sources, size_t n
     return status;
 }
 
-void um_sql_end(um_sql_t *sql)
+um_status_t um_sql_read(um_sql_t *sql, const char *const *tables, size_t n_tables,
+                        const um_sql_source_t *sources, size_t n_sources,
+                        void (*ready)(um_sql_t *sql, const char *others))
 {
+    char others[256];
+    um_status_t status = choose_process(sql, tables, n_tables, others, sizeof others);
+
+    if (status == UM_OK)
+        status = merge(sql, sources, n_sources, ready, others);
     sqlite3_finalize(sql->names);
     sql->names = NULL;
+    return status;
 }
 
 /* ---- values ----------------------------------------------------------------------------------- */

@@ -58,19 +58,15 @@ int64_t um_sql_count(um_sql_t *sql, const char *table, const char *where, int64_
 void um_sql_fact(um_sql_t *sql, const char *key, const char *query);
 
 /*
- * Picks sql->process: the one that is wanted (im->process), else the process with most rows in the first
- * of the tables that have any with a process id; says what it leaves out. Tables may be followed by a
- * condition: "MEMCPY WHERE copyKind > 10". UM_ERR_NOT_FOUND when there is nothing of the one wanted.
+ * Reads all of it. First picks sql->process: the one that is wanted (im->process), else the process with most
+ * rows in the first of the tables that have any with a process id. Tables may be followed by a condition:
+ * "MEMCPY WHERE copyKind > 10". UM_ERR_NOT_FOUND when there is nothing of the one wanted. Then opens every
+ * source that is there, calls ready once (im->now_ns is the first time: facts go out there; `others` says
+ * which processes are left out), then every row's function in time order.
  */
-um_status_t um_sql_choose_process(um_sql_t *sql, const char *const *tables, size_t n, char *others,
-                                  size_t others_bytes);
-
-/* Opens every source that is there, then calls ready once (im->now_ns is the first time: facts go out
- * there), then every row's function in time order. */
-um_status_t um_sql_merge(um_sql_t *sql, const um_sql_source_t *sources, size_t n,
-                         void (*ready)(um_sql_t *sql, void *ctx), void *ctx);
-
-void um_sql_end(um_sql_t *sql);
+um_status_t um_sql_read(um_sql_t *sql, const char *const *tables, size_t n_tables,
+                        const um_sql_source_t *sources, size_t n_sources,
+                        void (*ready)(um_sql_t *sql, const char *others));
 
 /* Values of a row. Addresses and counts are unsigned in the profiler and stored signed. */
 bool um_sql_has(const um_sql_row_t *row, int column);

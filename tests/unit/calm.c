@@ -3,6 +3,14 @@
 
 #include "program_fake.h"
 
+/* Region 1, written by the CPU. */
+static void start(uint64_t bytes)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, bytes);
+    touch(0, bytes);
+}
+
 static unsigned kept_by_calm(unsigned first)
 {
     return hints_by(first, "calm", UM_HINT_ACCESSED_BY, NULL);
@@ -45,9 +53,7 @@ Test(calm, keeps_a_small_range_once_it_has_come_back_twice)
 {
     unsigned n;
 
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 4 * MIB);
-    touch(0, 4 * MIB);
+    start(4 * MIB);
     for (int i = 0; i < 6; i++)
         to_and_fro(4 * MIB, 100);
     cr_assert_eq(kept_by_calm(0), 1);
@@ -70,9 +76,7 @@ Test(calm, keeps_a_small_range_once_it_has_come_back_twice)
 
 Test(calm, of_a_large_range_tries_a_quarter_and_then_keeps_all_but_the_last_block)
 {
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 64 * MIB);
-    touch(0, 64 * MIB);
+    start(64 * MIB);
     for (int i = 0; i < 2; i++)
         to_and_fro(64 * MIB, 2000);
     cr_assert_eq(kept_by_calm(0), 1);
@@ -87,9 +91,7 @@ Test(calm, of_a_large_range_tries_a_quarter_and_then_keeps_all_but_the_last_bloc
 
 Test(calm, a_quarter_that_the_kernel_goes_through_often_is_let_go)
 {
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 64 * MIB);
-    touch(0, 64 * MIB);
+    start(64 * MIB);
     to_and_fro(64 * MIB, 2000);
     to_and_fro(64 * MIB, 40000); /* a quarter is kept: twenty times through it */
     cr_assert_eq(kept_by_calm(0), 1);
@@ -103,9 +105,7 @@ Test(calm, a_quarter_that_the_kernel_goes_through_often_is_let_go)
 
 Test(calm, where_the_gpu_computes_long_the_trial_is_held_against_the_waits_before)
 {
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 64 * MIB);
-    touch(0, 64 * MIB);
+    start(64 * MIB);
     to_and_fro(64 * MIB, 90000);
     to_and_fro(64 * MIB, 60000);
     cr_assert_eq(kept_by_calm(0), 0); /* the first wait has more in it than others */
@@ -118,9 +118,7 @@ Test(calm, where_the_gpu_computes_long_the_trial_is_held_against_the_waits_befor
 
 Test(calm, lets_go_when_the_cpu_no_longer_comes_for_the_last_block)
 {
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 64 * MIB);
-    touch(0, 64 * MIB);
+    start(64 * MIB);
     for (int i = 0; i < 6; i++)
         to_and_fro(64 * MIB, 2000);
     cr_assert(is_kept(0) && is_kept(61 * MIB));
@@ -207,9 +205,7 @@ Test(calm, leaves_alone_what_is_larger_than_its_limit)
 
 Test(calm, leaves_alone_what_moves_on_from_round_to_round)
 {
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 128 * MIB);
-    touch(0, 128 * MIB);
+    start(128 * MIB);
     for (uint64_t i = 0; i < 24; i++) {
         run(7, 1);
         program.tables.now_ns += 4000000;
@@ -274,9 +270,7 @@ Test(calm, what_the_guard_has_taken_back_is_not_kept_again_soon)
 {
     um_event_t undone = {.type = UM_EV_HINT};
 
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 4 * MIB);
-    touch(0, 4 * MIB);
+    start(4 * MIB);
     for (int i = 0; i < 6; i++)
         to_and_fro(4 * MIB, 100);
     cr_assert_eq(kept_by_calm(0), 1);
@@ -311,9 +305,7 @@ Test(calm, what_won_in_an_earlier_run_is_kept_from_the_first_launch_if_the_cpu_h
 {
     um_event_t event = {.type = UM_EV_LEARNED};
 
-    program_start("calm,first_touch,ahead", NULL);
-    allocate(1, 0, 64 * MIB);
-    touch(0, 64 * MIB);
+    start(64 * MIB);
     for (int i = 0; i < 8; i++)
         to_and_fro(64 * MIB, 2000);
     um_hinter_learned(program.hinter, keep_learned, NULL);

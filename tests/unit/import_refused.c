@@ -110,20 +110,30 @@ Test(import_refused, a_file_that_may_not_be_read)
     " CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER SELECT 1, 4096, i, i + 1, i * 4096, -1, 0, 7, 2"  \
     " FROM n;"
 
-Test(import_refused, a_database_cut_at_every_page_gives_one_line)
+/* The bytes of a good database; the caller's. */
+static char *whole_database(size_t *bytes)
 {
-    char *data;
     struct stat st;
+    char *data;
     FILE *f;
 
     um_make_database("whole.sqlite", NVPROF);
     cr_assert_eq(stat("whole.sqlite", &st), 0);
-    data = malloc((size_t)st.st_size);
+    *bytes = (size_t)st.st_size;
+    data = malloc(*bytes);
     f = fopen("whole.sqlite", "rb");
     cr_assert(data != NULL && f != NULL);
-    cr_assert_eq(fread(data, 1, (size_t)st.st_size, f), (size_t)st.st_size);
+    cr_assert_eq(fread(data, 1, *bytes, f), *bytes);
     fclose(f);
-    for (size_t n = 16; n < (size_t)st.st_size; n += 2048) {
+    return data;
+}
+
+Test(import_refused, a_database_cut_at_every_page_gives_one_line)
+{
+    size_t bytes;
+    char *data = whole_database(&bytes);
+
+    for (size_t n = 16; n < bytes; n += 2048) {
         um_collected_t c;
 
         write_file("cut.sqlite", data, n);
@@ -138,18 +148,10 @@ Test(import_refused, a_database_cut_at_every_page_gives_one_line)
 
 Test(import_refused, flipped_bytes_in_a_database_never_crash)
 {
-    char *data;
-    struct stat st;
-    FILE *f;
+    size_t bytes;
+    char *data = whole_database(&bytes);
     uint64_t x = 88172645463325252;
 
-    um_make_database("whole.sqlite", NVPROF);
-    cr_assert_eq(stat("whole.sqlite", &st), 0);
-    data = malloc((size_t)st.st_size);
-    f = fopen("whole.sqlite", "rb");
-    cr_assert(data != NULL && f != NULL);
-    cr_assert_eq(fread(data, 1, (size_t)st.st_size, f), (size_t)st.st_size);
-    fclose(f);
     for (int round = 0; round < 300; round++) {
         um_collected_t c;
         char kept[8];
@@ -157,11 +159,11 @@ Test(import_refused, flipped_bytes_in_a_database_never_crash)
 
         for (int i = 0; i < 8; i++) {
             x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-            at[i] = x % (uint64_t)(round % 2 ? st.st_size : 4096);
+            at[i] = x % (round % 2 ? bytes : 4096);
             kept[i] = data[at[i]];
             data[at[i]] ^= (char)(1 << x % 8);
         }
-        write_file("bad.sqlite", data, (size_t)st.st_size);
+        write_file("bad.sqlite", data, bytes);
         um_collect(&c, "bad.sqlite");
         cr_expect((c.status == UM_OK) == (c.error[0] == '\0'), "%d %s", c.status, c.error);
         um_collected_free(&c);

@@ -68,34 +68,29 @@ static void end(int fd)
     cr_assert_str_eq(seen + n_seen - 4, "\r\033[K");
 }
 
-Test(progress, draws_a_bar_and_takes_it_away)
+static void shows(const char *what, uint64_t all, uint64_t done, const char *expected)
 {
     int fd = terminal(120);
 
-    um_progress_begin("t.umt", 1000000);
-    step_until_drawn(fd, 500000);
-    cr_assert_not_null(strstr(seen, "[###############...............]  50 %  t.umt"), "%s", seen);
+    um_progress_begin(what, all);
+    step_until_drawn(fd, done);
+    cr_assert_not_null(strstr(seen, expected), "%s", seen);
     end(fd);
+}
+
+Test(progress, draws_a_bar_and_takes_it_away)
+{
+    shows("t.umt", 1000000, 500000, "[###############...............]  50 %  t.umt");
 }
 
 Test(progress, counts_where_nobody_knows_the_end)
 {
-    int fd = terminal(120);
-
-    um_progress_begin("a.log", 0);
-    step_until_drawn(fd, 12345);
-    cr_assert_not_null(strstr(seen, "a.log  12,345"), "%s", seen);
-    end(fd);
+    shows("a.log", 0, 12345, "a.log  12,345");
 }
 
 Test(progress, is_never_more_than_all)
 {
-    int fd = terminal(120);
-
-    um_progress_begin("t.umt", 10);
-    step_until_drawn(fd, 11);
-    cr_assert_not_null(strstr(seen, "100 %"), "%s", seen);
-    end(fd);
+    shows("t.umt", 10, 11, "100 %");
 }
 
 Test(progress, keeps_to_one_line_and_to_plain_characters)

@@ -1,4 +1,4 @@
-/* The numbers and suggestions that the umrt command prints. */
+/* The numbers and suggestions that the umrt command prints, and the numbers it reads. */
 #include <criterion/criterion.h>
 
 #include "tools/um_tools.h"
@@ -40,6 +40,27 @@ Test(say, sizes_in_the_unit_that_compares)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         cr_assert_str_eq(um_say_bytes(buffer, cases[i].bytes), cases[i].text);
+}
+
+Test(say, a_number_is_whole_decimal_and_within_its_limits)
+{
+    static const char *const wrong[] = {"",    " 1",  "+1",  "-1",  "1 ", "0x10",
+                                        "1.0", "1e2", "ten", "101", "0",  "18446744073709551616",
+                                        "٣"};
+    uint64_t n = 7;
+    uint32_t small = 7;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        cr_assert_not(um_number(wrong[i], 1, 100, &n), "'%s'", wrong[i]);
+        cr_assert_not(um_number_32(wrong[i], 1, 100, &small), "'%s'", wrong[i]);
+    }
+    cr_assert_eq(n, 7);
+    cr_assert_eq(small, 7);
+    cr_assert(um_number("18446744073709551615", 0, UINT64_MAX, &n));
+    cr_assert_eq(n, UINT64_MAX);
+    cr_assert_not(um_number_32("4294967297", 0, UINT32_MAX, &small));
+    cr_assert(um_number_32("0100", 1, 100, &small));
+    cr_assert_eq(small, 100);
 }
 
 static const char *word(const void *ctx, size_t i)
