@@ -59,3 +59,18 @@ tests_unit_report_random_LDADD = $(report_ldadd)
 check_PROGRAMS += tests/unit/sim_predict
 tests_unit_sim_predict_SOURCES = tests/unit/sim_predict.c
 tests_unit_sim_predict_LDADD = $(report_ldadd)
+
+# What a finding's change is in each CUDA and library; code_print writes it for a compiler.
+check_PROGRAMS += tests/unit/report_code
+report_code = tests/unit/report_code.h tests/unit/report_code_findings.c $(report_stream)
+tests_unit_report_code_SOURCES = tests/unit/report_code.c $(report_code)
+tests_unit_report_code_LDADD = $(report_ldadd)
+EXTRA_DIST += \
+	tests/golden/code-cuda12.txt tests/golden/code-cuda12_2.txt tests/golden/code-cuda13.txt \
+	tests/golden/code-rmm.txt tests/golden/code-umpire.txt tests/golden/code-kokkos.txt \
+	tests/golden/code-amrex.txt tests/golden/code-cupy.txt
+noinst_PROGRAMS += tests/unit/code_print
+tests_unit_code_print_SOURCES = tests/unit/code_print.c $(report_code)
+tests_unit_code_print_LDADD = $(report_ldadd)
+dist_check_SCRIPTS += tests/cli/code_compiles.sh
+EXTRA_DIST += tests/cli/library.hpp

@@ -16,6 +16,7 @@
 #include "report/perfetto.h"
 #include "report/report.h"
 #include "report/sarif.h"
+#include "report/target.h"
 #include "sim/predict.h"
 #include "trace/import.h"
 
@@ -45,6 +46,9 @@ static const char help[] =
     "                     replayed, the findings' advice neither\n"
     "  -n, --top N        at most N findings and rows a table (default 20)\n"
     "  -w, --width N      columns of text, 60 to 400 (default: the terminal's, else 100)\n"
+    "      --cuda VERSION  write code for that CUDA, such as 12.4 (default: the program's, where "
+    "the "
+    "trace tells)\n"
     "      --limit NAME=VALUE  a threshold of findings (umrt explain --limits); may be repeated\n"
     "      --color WHEN   always, never or auto (default: auto, on a terminal)\n"
     "      --debug-dir DIRS  where debug information apart from files is (default: "
@@ -366,7 +370,8 @@ int um_cmd_report(int argc, char **argv)
         OPT_HTML,
         OPT_WHAT_IF,
         OPT_PERFETTO,
-        OPT_LIMIT
+        OPT_LIMIT,
+        OPT_CUDA
     };
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
@@ -383,11 +388,13 @@ int um_cmd_report(int argc, char **argv)
         {"html", required_argument, NULL, OPT_HTML},
         {"what-if", required_argument, NULL, OPT_WHAT_IF},
         {"limit", required_argument, NULL, OPT_LIMIT},
+        {"cuda", required_argument, NULL, OPT_CUDA},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
     um_request_t request = {.kind = &text, .options.top = 20, .what_if = WHAT_IF_SECONDS};
     um_report_options_t *report = &request.options;
+    um_target_t target;
     um_status_t status;
     int c;
 
@@ -446,6 +453,12 @@ int um_cmd_report(int argc, char **argv)
                         ? "--limit: there is no threshold '%s'; 'umrt explain --limits' lists them"
                         : "--limit takes NAME=VALUE with a number that it may be, not '%s'",
                     optarg);
+            break;
+        case OPT_CUDA:
+            if (!um_target_parse(optarg, &target))
+                return um_say_usage("report", "--cuda takes a version from 11.8 on, not '%s'",
+                                    optarg);
+            report->cuda = optarg;
             break;
         case OPT_DEBUG_DIR:
             report->debug_dirs = optarg;

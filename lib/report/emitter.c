@@ -84,6 +84,11 @@ bool um_emitter_is_text(const um_emitter_t *e)
     return !e->root;
 }
 
+void um_emitter_fail(um_emitter_t *e)
+{
+    fail(e, UM_ERR_NO_MEMORY);
+}
+
 const um_report_options_t *um_emitter_options(const um_emitter_t *e)
 {
     return &e->options;
@@ -129,6 +134,7 @@ void um_value_print(um_value_t value, char *out, size_t bytes)
         snprintf(out, bytes, "%.4g", value.real);
         break;
     case UM_VALUE_TEXT:
+    case UM_VALUE_CODE:
         snprintf(out, bytes, "%s", value.text ? value.text : "-");
         break;
     }
@@ -138,7 +144,7 @@ static char *value_text(um_value_t value)
 {
     char text[64];
 
-    if (value.kind == UM_VALUE_TEXT)
+    if (value.kind == UM_VALUE_TEXT || value.kind == UM_VALUE_CODE)
         return um_text_clean(value.text ? value.text : "-");
     um_value_print(value, text, sizeof(text));
     return strdup(text);
@@ -163,9 +169,11 @@ static json_t *value_json(um_value_t value)
         um_value_print(value, text, sizeof(text));
         return json_string(text);
     case UM_VALUE_TEXT:
+    case UM_VALUE_CODE:
         if (!value.text)
             return json_null();
-        clean = um_text_clean(value.text);
+        clean = value.kind == UM_VALUE_CODE ? um_text_clean_lines(value.text)
+                                            : um_text_clean(value.text);
         json = clean ? json_string_nocheck(clean) : NULL;
         free(clean);
         return json;
@@ -292,6 +300,19 @@ void um_emitter_wrap(um_emitter_t *e, const char *label, const char *text)
     }
     fprintf(e->out, "%s\n", at);
     free(clean);
+}
+
+void um_emitter_lines(um_emitter_t *e, const char *label, const char *text)
+{
+    char *copy = e->root ? NULL : strdup(text), *at = copy, *line;
+
+    if (!e->root && !copy)
+        fail(e, UM_ERR_NO_MEMORY);
+    while (copy && (line = strsep(&at, "\n")) != NULL) {
+        um_emitter_wrap(e, label, line);
+        label = "";
+    }
+    free(copy);
 }
 
 /* ---- tables ----------------------------------------------------------------------------------- */

@@ -22,7 +22,8 @@ typedef enum um_value_kind {
     UM_VALUE_ADDR,
     UM_VALUE_BOOL,
     UM_VALUE_REAL,
-    UM_VALUE_TEXT
+    UM_VALUE_TEXT,
+    UM_VALUE_CODE /* text of several lines */
 } um_value_kind_t;
 
 typedef struct um_value {
@@ -43,6 +44,7 @@ typedef struct um_value {
 #define um_bool(x)    ((um_value_t){.kind = UM_VALUE_BOOL, .n = (x)})
 #define um_real(x)    ((um_value_t){.kind = UM_VALUE_REAL, .real = (x)}) /* finite */
 #define um_text(x)    ((um_value_t){.kind = UM_VALUE_TEXT, .text = (x)})
+#define um_code(x)    ((um_value_t){.kind = UM_VALUE_CODE, .text = (x)})
 
 typedef struct um_column {
     const char *key;   /* in JSON; NULL = text only */
@@ -58,6 +60,8 @@ um_status_t um_emitter_open(const um_report_options_t *options, FILE *out, um_em
 /* Writes the JSON, flushes, frees. UM_ERR_IO, UM_ERR_NO_MEMORY. */
 um_status_t um_emitter_close(um_emitter_t *e);
 
+/* There was no memory for what should be written: um_emitter_close says so. */
+void um_emitter_fail(um_emitter_t *e);
 /* Frees without writing what JSON has gathered. */
 void um_emitter_abandon(um_emitter_t *e);
 
@@ -76,6 +80,8 @@ void um_emitter_line(um_emitter_t *e, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* as it is, cut at nothing */
 /* "  label     text", wrapped at the width and indented under itself. */
 void um_emitter_wrap(um_emitter_t *e, const char *label, const char *text);
+/* The same for several lines, each of them wrapped. */
+void um_emitter_lines(um_emitter_t *e, const char *label, const char *text);
 bool um_emitter_is_text(const um_emitter_t *e);
 const um_report_options_t *um_emitter_options(const um_emitter_t *e);
 
@@ -89,6 +95,7 @@ void um_emitter_table_end(um_emitter_t *e, uint64_t more);
 void um_value_print(um_value_t value, char *out, size_t bytes);
 /* Valid UTF-8 without control characters (invalid bytes become U+FFFD, controls '?'); malloc'ed. */
 char *um_text_clean(const char *text);
-size_t um_text_columns(const char *text); /* code points */
+char *um_text_clean_lines(const char *text); /* the same, but for ends of lines */
+size_t um_text_columns(const char *text);    /* code points */
 
 #endif

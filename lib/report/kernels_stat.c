@@ -75,7 +75,10 @@ um_status_t um_kernels_stat_event(um_kernels_stat_t *stat, const um_event_t *eve
         status = kernel_of_id(stat, event->u.launch.kernel, &k);
         if (status)
             break;
-        stat->kernels[k].launches++;
+        if (!stat->kernels[k].launches++)
+            stat->kernels[k].stream = event->u.launch.stream;
+        else if (stat->kernels[k].stream != event->u.launch.stream)
+            stat->kernels[k].many_streams = true;
         stat->launches++;
         if (!stat->execs) /* attribution numbers launches until it sees times */
             stat->seen[stat->launches % EXECS_SEEN] =

@@ -19,6 +19,8 @@ typedef struct um_kernel_stat {
     uint64_t faults, groups, ns; /* GPU faults; ns charged once */
     uint64_t in_bytes, evict_bytes, throttle_ns;
     uint64_t confidence; /* summed over faults */
+    uint64_t stream;     /* of its launches' calls */
+    bool many_streams;   /* it was not always that one */
 } um_kernel_stat_t;
 
 /* One kernel in one group of regions. */

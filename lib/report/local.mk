@@ -14,6 +14,7 @@ libumtool_la_SOURCES += \
 	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c %D%/perfetto.h %D%/perfetto.c %D%/tracks.h %D%/tracks.c \
 	%D%/diff.h %D%/diff_parts.h %D%/diff.c %D%/diff_gate.c %D%/diff_write.c \
 	%D%/rank_test.h %D%/rank_test.c \
+	%D%/fix.h %D%/fix.c %D%/dialect.h %D%/dialect.c %D%/code.h %D%/code.c %D%/target.h %D%/target.c %D%/code_section.c \
 	%D%/findings/finding.h %D%/findings/table.c \
 	%D%/findings/ping_pong.c %D%/findings/gpu_faults.c %D%/findings/host_read_tail.c \
 	%D%/findings/false_sharing.c %D%/findings/thrashing.c %D%/findings/allocations.c \

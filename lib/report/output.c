@@ -327,8 +327,8 @@ void um_section_copies(um_emitter_t *e, const um_report_t *r)
 
 /* ---- findings --------------------------------------------------------------------------------- */
 
-static void finding_json(um_emitter_t *e, const um_findings_t *all, const um_finding_t *f,
-                         uint64_t rank)
+static void finding_json(um_emitter_t *e, const um_report_t *r, const um_findings_t *all,
+                         const um_finding_t *f, uint64_t rank, const um_target_t *target)
 {
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "rank", NULL, um_count(rank));
@@ -340,12 +340,9 @@ static void finding_json(um_emitter_t *e, const um_findings_t *all, const um_fin
     um_emitter_pair(e, "title", NULL, um_text(f->title));
     um_emitter_pair(e, "where", NULL, um_text(f->where));
     um_emitter_pair(e, "seen", NULL, um_text(f->seen));
-    um_emitter_pair(e, "todo", NULL, um_text(f->todo));
+    um_emitter_pair(e, "todo", NULL, um_text(f->advice));
     um_emitter_pair(e, "unless", NULL, um_text(um_explain(f->kind->name)->unless));
-    um_emitter_object(e, "code");
-    um_emitter_pair(e, "cuda12", NULL, um_text(f->code12));
-    um_emitter_pair(e, "cuda13", NULL, um_text(*f->code13 ? f->code13 : f->code12));
-    um_emitter_end(e);
+    um_section_code(e, r, f, target);
     um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
     um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));
     um_emitter_pair(e, "predicted_ns", NULL,
@@ -376,8 +373,8 @@ static void finding_json(um_emitter_t *e, const um_findings_t *all, const um_fin
     um_emitter_end(e);
 }
 
-static void finding_text(um_emitter_t *e, const um_findings_t *all, const um_finding_t *f,
-                         uint64_t rank)
+static void finding_text(um_emitter_t *e, const um_report_t *r, const um_findings_t *all,
+                         const um_finding_t *f, uint64_t rank, const um_target_t *target)
 {
     uint32_t width = um_emitter_options(e)->width;
     bool bold = um_emitter_options(e)->color;
@@ -413,11 +410,9 @@ static void finding_text(um_emitter_t *e, const um_findings_t *all, const um_fin
         um_finding_say(places, sizeof(places), " and %s more", um_h(um_count(f->places_left)));
     if (*places)
         um_emitter_wrap(e, "regions", places);
-    um_emitter_wrap(e, "do", f->todo);
+    um_emitter_wrap(e, "do", f->advice);
     um_emitter_wrap(e, "unless", um_explain(f->kind->name)->unless);
-    um_emitter_wrap(e, "code", f->code12);
-    if (*f->code13)
-        um_emitter_wrap(e, "  CUDA 13", f->code13);
+    um_section_code(e, r, f, target);
     if (*f->predicted)
         um_emitter_wrap(e, "predicted", f->predicted);
     if (f->together > 1) {
@@ -448,7 +443,8 @@ static void not_worth_it(um_emitter_t *e, const um_findings_t *findings, uint32_
     }
 }
 
-void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
+void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings,
+                         const um_target_t *target)
 {
     uint32_t top = um_emitter_options(e)->top;
 
@@ -459,9 +455,9 @@ void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_finding
         if (um_emitter_is_text(e) && i >= findings->worth)
             continue;
         if (um_emitter_is_text(e))
-            finding_text(e, findings, &findings->list[i], i + 1);
+            finding_text(e, r, findings, &findings->list[i], i + 1, target);
         else
-            finding_json(e, findings, &findings->list[i], i + 1);
+            finding_json(e, r, findings, &findings->list[i], i + 1, target);
     }
     um_emitter_end(e);
     if (findings->worth < findings->n && um_emitter_is_text(e))
@@ -512,6 +508,7 @@ static void um_section_next(um_emitter_t *e, const um_report_t *r, const um_find
 um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, FILE *out)
 {
     um_findings_t findings;
+    um_target_t target;
     um_emitter_t *e;
     um_status_t status;
 
@@ -524,6 +521,7 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
     um_places_debug_dirs(r->places, options->debug_dirs);
     if (options->limits)
         r->limits = *options->limits;
+    target = um_target_of(r, options->cuda);
     status = um_findings_detect(r, &findings);
     if (!status && options->predict) {
         status = options->predict(options->predict_ctx, r, &findings);
@@ -533,12 +531,12 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
     if (!status)
         status = um_emitter_open(options, out, &e);
     if (!status && options->format == UM_REPORT_SARIF) {
-        um_sarif_write(e, r, &findings);
+        um_sarif_write(e, r, &findings, &target);
         status = um_emitter_close(e);
     } else if (!status) {
         um_section_header(e, r);
         um_section_totals(e, r);
-        um_section_findings(e, r, &findings);
+        um_section_findings(e, r, &findings, &target);
         um_section_families(e, r);
         um_section_own_hints(e, r);
         um_section_regions(e, r);

@@ -418,3 +418,13 @@ um_status_t um_places_pc(um_places_t *p, uint64_t value, um_spot_t *out)
         return UM_ERR_NOT_FOUND;
     return find_in(p, pc->file, pc->offset, out);
 }
+
+size_t um_places_modules(const um_places_t *p)
+{
+    return p->files.n;
+}
+
+const um_ev_module_t *um_places_module(const um_places_t *p, size_t i)
+{
+    return &file_at(p, i)->is;
+}

@@ -70,6 +70,9 @@ size_t um_places_sites(const um_places_t *places);
 uint64_t um_places_site_id(const um_places_t *places, size_t i);
 size_t um_places_pcs(const um_places_t *places);
 uint64_t um_places_pc_value(const um_places_t *places, size_t i, uint64_t *faults);
+/* The files that traces named, each once; i below the count. Strings live as long as the places. */
+size_t um_places_modules(const um_places_t *places);
+const um_ev_module_t *um_places_module(const um_places_t *places, size_t i);
 /* The frames of a site as they were recorded, NULL where none were. */
 const char *um_places_frames(const um_places_t *places, uint64_t call_site);
 

@@ -26,6 +26,7 @@ typedef struct um_report_options {
     uint32_t top;   /* rows a table, 1..1000000 */
     uint32_t width; /* columns of the terminal, 60..400 */
     bool color;
+    const char *cuda;               /* um_target_parse; NULL = as the trace says */
     const char *debug_dirs;         /* um_places_debug_dirs; NULL = the usual one */
     bool utf8;                      /* block characters in the heat map; else ASCII */
     const struct um_limits *limits; /* findings/limits.h; NULL = the defaults */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "findings/explain.h"
 #include "same.h"
 
 static void message(um_emitter_t *e, const char *key, const char *text)
@@ -126,13 +127,15 @@ static void write_locations(um_emitter_t *e, const um_report_t *r, const um_find
     um_emitter_end(e);
 }
 
-/* "What is seen. What to do: the code." */
-static void write_message(um_emitter_t *e, const um_finding_t *f)
+/* "What is seen. What to do: the code. When not to." */
+static void write_message(um_emitter_t *e, const um_finding_t *f, const um_code_t *code)
 {
+    const char *unless = um_explain(f->kind->name)->unless;
     char *text = NULL;
 
-    if (asprintf(&text, "%s: %s. %s. About %s to win: %s. Code: %s", f->title, f->where, f->seen,
-                 um_h(um_ns(f->win_ns)), f->todo, *f->code13 ? f->code13 : f->code12) < 0)
+    if (asprintf(&text, "%s: %s. %s. About %s to win: %s. Code: %s. Undo: %s. %s", f->title,
+                 f->where, f->seen, um_h(um_ns(f->win_ns)), f->advice, code->code, code->undo,
+                 unless) < 0)
         text = NULL;
     message(e, "message", text ? text : f->title);
     free(text);
@@ -162,11 +165,17 @@ static void write_fingerprint(um_emitter_t *e, const um_findings_t *findings, si
 }
 
 static void write_result(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings,
-                         size_t at, uint64_t span_ns)
+                         size_t at, uint64_t span_ns, const um_target_t *target)
 {
     const um_finding_t *f = &findings->list[at];
     uint64_t worth_ns = um_finding_worth_ns(f);
     uint64_t most_ns = um_finding_worth_ns(&findings->list[0]);
+    um_code_t code;
+
+    if (um_code_for(r, f, target, &code)) {
+        um_emitter_fail(e);
+        return;
+    }
 
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "ruleId", NULL, um_text(f->kind->name));
@@ -176,7 +185,7 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
                     um_text(worth_ns >= span_ns / 100 && worth_ns && at < findings->worth
                                 ? "warning"
                                 : "note"));
-    write_message(e, f);
+    write_message(e, f, &code);
     write_locations(e, r, f);
     write_fingerprint(e, findings, at);
     um_emitter_pair(e, "rank", NULL,
@@ -187,6 +196,10 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
     um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));
     um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
+    um_emitter_pair(e, "code", NULL, um_code(code.code));
+    um_emitter_pair(e, "undo", NULL, um_code(code.undo));
+    um_emitter_pair(e, "unless", NULL, um_text(um_explain(f->kind->name)->unless));
+    um_code_free(&code);
     um_emitter_object(e, "evidence");
     for (uint32_t i = 0; i < f->n_evidence; i++)
         um_emitter_pair(e, f->evidence[i].key, NULL, f->evidence[i].value);
@@ -230,7 +243,8 @@ static void write_invocation(um_emitter_t *e, const um_report_t *r)
     um_emitter_end(e);
 }
 
-void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings)
+void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings,
+                    const um_target_t *target)
 {
     uint64_t span_ns = 0;
 
@@ -255,7 +269,7 @@ void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *
     um_emitter_pair(e, "columnKind", NULL, um_text("unicodeCodePoints"));
     um_emitter_array(e, "results");
     for (size_t i = 0; i < findings->n && i < um_emitter_options(e)->top; i++)
-        write_result(e, r, findings, i, span_ns);
+        write_result(e, r, findings, i, span_ns, target);
     um_emitter_end(e);
     um_emitter_end(e);
     um_emitter_end(e);

@@ -9,12 +9,14 @@
 #define UM_SARIF_H
 
 #include "findings/finding.h"
+#include "target.h"
 
 /* What such a file begins with. */
 #define UM_SARIF_START                                                                             \
     "{\n  \"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n  \"version\": "        \
     "\"2.1.0\","
 
-void um_sarif_write(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings);
+void um_sarif_write(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings,
+                    const um_target_t *target);
 
 #endif

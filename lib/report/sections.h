@@ -6,10 +6,15 @@
 
 #include "emitter.h"
 #include "findings/finding.h"
+#include "target.h"
 
 void um_section_header(um_emitter_t *e, const um_report_t *report);
 void um_section_totals(um_emitter_t *e, const um_report_t *report);
-void um_section_findings(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings);
+void um_section_findings(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings,
+                         const um_target_t *target);
+/* Of one finding, inside it. */
+void um_section_code(um_emitter_t *e, const um_report_t *report, const um_finding_t *f,
+                     const um_target_t *target);
 void um_section_families(um_emitter_t *e, const um_report_t *report);
 void um_section_own_hints(um_emitter_t *e, const um_report_t *report);
 void um_section_regions(um_emitter_t *e, const um_report_t *report);

@@ -33,7 +33,7 @@ static size_t sequence(const unsigned char *s)
     return 0;
 }
 
-char *um_text_clean(const char *text)
+static char *clean(const char *text, bool lines)
 {
     const unsigned char *in = (const unsigned char *)text;
     char *out = malloc(strlen(text) * 3 + 1), *to = out;
@@ -49,7 +49,9 @@ char *um_text_clean(const char *text)
             in++;
             continue;
         }
-        if ((n == 1 && (*in < 0x20 || *in == 0x7f)) || (n == 2 && *in == 0xc2 && in[1] < 0xa0))
+        if (lines && *in == '\n')
+            *to++ = '\n';
+        else if ((n == 1 && (*in < 0x20 || *in == 0x7f)) || (n == 2 && *in == 0xc2 && in[1] < 0xa0))
             *to++ = '?';
         else
             to = (char *)memcpy(to, in, n) + n;
@@ -57,6 +59,16 @@ char *um_text_clean(const char *text)
     }
     *to = 0;
     return out;
+}
+
+char *um_text_clean(const char *text)
+{
+    return clean(text, false);
+}
+
+char *um_text_clean_lines(const char *text)
+{
+    return clean(text, true);
 }
 
 size_t um_text_columns(const char *text)

@@ -62,7 +62,8 @@ static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
     const um_regions_stat_t *stat = &p->report->regions;
     um_workload_change_t *change = &p->changes[n];
 
-    if (f->change == UM_CHANGE_NONE || (!f->n_places && f->change != UM_CHANGE_ROOM))
+    if (f->change == UM_CHANGE_NONE || f->change > UM_CHANGE_REPLAYED ||
+        (!f->n_places && f->change != UM_CHANGE_ROOM))
         return false;
     *change = (um_workload_change_t){.change = f->change, .regions = p->regions[n]};
     for (uint32_t i = 0; i < f->n_places; i++) {
@@ -178,12 +179,12 @@ static um_status_t try_prefetch(predicting_t *p, um_finding_t *f, size_t n)
     f->change = UM_CHANGE_PREFETCH;
     f->alone_ns = alone.ns;
     f->error_ns = alone.error_ns;
-    *f->todo = *f->code12 = *f->code13 = '\0';
-    um_say_in(f->todo,
+    f->asks = UM_CHANGE_NONE;
+    *f->advice = '\0';
+    um_say_in(f->advice,
               "prefetch it to the GPU right before the launch that takes it, on the same "
               "stream: replayed, that is better than to %s",
               change_was == UM_CHANGE_MAP ? "keep it with the CPU" : "call it earlier");
-    um_finding_prefetch_code(f);
     return UM_OK;
 }
 

@@ -26,11 +26,9 @@ UM_DETECTOR(um_detect_churn)
         if (group->sums.gpu_faults)
             um_say_in(f.seen, "; each new one faults again: %s GPU fault records",
                       um_h(um_count(group->sums.gpu_faults)));
-        um_say_in(f.todo, "keep the buffer, or take it from a pool");
-        um_say_in(f.code12,
-                  "cudaMallocAsync(&p, n, stream);  /* pool of device memory, or keep one "
-                  "buffer outside the loop */");
+        um_say_in(f.advice, "keep the buffer, or take it from a pool");
         f.change = group->family == UM_FAMILY_MANAGED ? UM_CHANGE_DEVICE : UM_CHANGE_NONE;
+        f.asks = UM_CHANGE_POOL;
         f.win_ns = group->sums.gpu_ns;
         um_say_in(f.basis, "GPU fault service in these short-lived regions; the calls' own time is "
                            "not in the trace");
@@ -70,9 +68,9 @@ UM_DETECTOR(um_detect_never_on_cpu)
                   "moved from or to the CPU, in a trace that lost nothing",
                   group->regions == 1 ? "it" : "all of them",
                   um_h(um_bytes(group->bytes * group->regions)));
-        um_say_in(f.todo, "it gains nothing from being managed: device memory has no faults, and a "
-                          "pool makes short-lived buffers cheap");
-        um_say_in(f.code12, "cudaMalloc(&p, n);  /* or cudaMallocAsync(&p, n, stream) */");
+        um_say_in(f.advice,
+                  "it gains nothing from being managed: device memory has no faults, and a "
+                  "pool makes short-lived buffers cheap");
         f.change = UM_CHANGE_DEVICE;
         f.win_ns = group->sums.gpu_ns;
         um_say_in(f.basis, "GPU fault service in it");

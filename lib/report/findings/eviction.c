@@ -44,6 +44,7 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
 
     um_finding_region(r, g, name, sizeof(name));
     um_say_in(f->where, "%s, %s", name, um_h(um_bytes(group->bytes)));
+    f->kernel = worst ? worst->kernel + 1 : 0;
     if (worst) {
         um_finding_kernel(&r->kernels.kernels[worst->kernel], kernel, sizeof(kernel));
         um_say_in(f->where, "; kernel %s", kernel);
@@ -89,20 +90,13 @@ static um_status_t find(const um_report_t *r, const um_finding_kind_t *kind, boo
                           um_h(um_count(uses->sweeps)), uses->sweeps == 1 ? "" : "s");
             else
                 um_say_in(f.seen, ", in the same order each time");
-            um_say_in(f.todo, "keep on the GPU what fits (first n bytes) and map the rest, which "
-                              "stays with the CPU; or sweep to and fro instead of round");
-            um_say_in(f.code12,
-                      "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, device); "
-                      "cudaMemAdvise(p + n, rest, cudaMemAdviseSetPreferredLocation, "
-                      "cudaCpuDeviceId); cudaMemAdvise(p + n, rest, cudaMemAdviseSetAccessedBy, "
-                      "device);");
+            um_say_in(f.advice, "keep on the GPU what fits (first n bytes) and map the rest, which "
+                                "stays with the CPU; or sweep to and fro instead of round");
             f.change = UM_CHANGE_KEEP_PART;
         } else {
-            um_say_in(f.todo, "work on less at once, or map what is used least: it stays with the "
-                              "CPU and makes no other data leave");
-            um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
-                                "cudaCpuDeviceId); cudaMemAdvise(p, n, "
-                                "cudaMemAdviseSetAccessedBy, device);");
+            um_say_in(f.advice,
+                      "work on less at once, or map what is used least: it stays with the "
+                      "CPU and makes no other data leave");
             f.change = UM_CHANGE_MAP;
         }
         status = um_findings_add(out, &f);

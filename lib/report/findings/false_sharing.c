@@ -102,9 +102,10 @@ static um_status_t tell(const um_report_t *r, const um_finding_kind_t *kind, con
     um_say_in(f.seen, "; in all %s went to the GPU and %s came back, %s change%s of direction",
               um_h(um_bytes(of->in_bytes)), um_h(um_bytes(of->out_bytes)),
               um_h(um_count(of->turns)), of->turns == 1 ? "" : "s");
-    um_say_in(f.todo, "give each buffer pages of its own: round sizes up to 64 KiB, or pass small "
-                      "ones by value or in pinned memory");
-    um_say_in(f.code12, "cudaMallocManaged(&p, (n + 65535) / 65536 * 65536, cudaMemAttachGlobal);");
+    um_say_in(f.advice,
+              "give each buffer pages of its own: round sizes up to 64 KiB, or pass small "
+              "ones by value or in pinned memory");
+    f.asks = UM_CHANGE_PAGES;
     f.win_ns = of->win_ns;
     um_say_in(f.basis, "the dragged bytes' share of the %s that the CPU waited for this page",
               um_h(um_ns(of->wait_ns)));

@@ -13,6 +13,7 @@
 
 #include "../collect.h"
 #include "../emitter.h"
+#include "../fix.h"
 
 #define UM_EVIDENCE_MAX 16
 #define UM_PLACES_MAX   8
@@ -29,24 +30,6 @@ typedef struct um_place {
     uint64_t bytes, copies, faults, ns;
 } um_place_t;
 
-/* What the advice comes to for the regions of its places: what can be tried in the driver model. */
-typedef enum um_change {
-    UM_CHANGE_NONE = 0,           /* nothing that the model knows */
-    UM_CHANGE_PREFETCH = 1,       /* to the GPU before each launch that takes it */
-    UM_CHANGE_PREFETCH_BACK = 2,  /* to the CPU before it reads */
-    UM_CHANGE_MAP = 3,            /* kept with the CPU, reached over the link */
-    UM_CHANGE_KEEP_PART = 4,      /* what fits stays on the GPU, the rest is mapped */
-    UM_CHANGE_DEVICE = 5,         /* cudaMalloc or a pool that keeps its memory */
-    UM_CHANGE_OWNER = 6,          /* stays on the GPU that had it first, mapped for the others */
-    UM_CHANGE_NO_READ_MOSTLY = 7, /* the program's advice is left out */
-    UM_CHANGE_NO_LOCATION = 8,
-    UM_CHANGE_DROP_HINT = 9,     /* the program's own calls of that kind on it are left out */
-    UM_CHANGE_EARLIER = 10,      /* its prefetches come before the launch before */
-    UM_CHANGE_ROOM = 11,         /* all of the GPU's memory for managed data */
-    UM_CHANGE_DROP_REPEATS = 12, /* its own calls that ask for what holds already */
-    UM_CHANGE_COUNT = 13
-} um_change_t;
-
 typedef struct um_finding_kind um_finding_kind_t;
 
 typedef struct um_finding {
@@ -54,9 +37,8 @@ typedef struct um_finding {
     char title[200];
     char where[400];
     char seen[1000];
-    char todo[400];
-    char code12[300];    /* CUDA 12 and before */
-    char code13[300];    /* CUDA 13; "" = the same */
+    char advice[400];
+    char command[120];   /* of UM_CHANGE_RECORD */
     char basis[400];     /* how win_ns was estimated */
     char predicted[160]; /* what a replay said, "" = there was none */
     uint64_t win_ns;
@@ -68,7 +50,9 @@ typedef struct um_finding {
     uint64_t error_ns; /* what that may be wrong by; 0 = not known */
     uint32_t together; /* not 0: with those ranked above it, so many in all */
     int64_t together_ns;
-    um_change_t change;
+    um_change_t change;           /* what the advice comes to, for the regions of its places */
+    um_change_t asks;             /* what is written, where that is another; 0 = it is not */
+    uint32_t kernel;              /* that it is about, + 1; 0 = none */
     uint64_t part_from, part_end; /* of each place's region that the change is for; end 0 = all */
     uint32_t own;                 /* the program's own hint it is about, + 1; 0 = none */
     const char *also[3];          /* other kinds that it includes; NULL = no more */
@@ -130,8 +114,6 @@ void um_finding_kernel(const um_kernel_stat_t *kernel, char *out, size_t bytes);
 void um_finding_region(const um_report_t *report, uint32_t group, char *out, size_t bytes);
 /* "; CPU at fill (grid.c:12)", appended. */
 void um_finding_pc(char *field, size_t bytes, const um_report_t *report, uint64_t pc);
-/* The call that brings a range to the GPU, for both CUDAs. */
-void um_finding_prefetch_code(um_finding_t *finding);
 /* win_ns = spent less `bytes` at the direction's rate, and the sentence for it. */
 void um_finding_win(um_finding_t *finding, const um_report_t *report, const char *what,
                     uint64_t spent_ns, um_direction_t direction, uint64_t bytes);

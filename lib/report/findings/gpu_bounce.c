@@ -23,10 +23,9 @@ UM_DETECTOR(um_detect_gpu_bounce)
                   "%s went from GPU to GPU; blocks that had come to one GPU moved on to "
                   "another %s times",
                   um_h(um_bytes(uses->peer_bytes)), um_h(um_count(uses->peer_turns)));
-        um_say_in(f.todo, "let it stay on one GPU and map it for the others; what all of them only "
-                          "read can be ReadMostly");
-        um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, owner); "
-                            "cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, other);");
+        um_say_in(f.advice,
+                  "let it stay on one GPU and map it for the others; what all of them only "
+                  "read can be ReadMostly");
         f.change = UM_CHANGE_OWNER;
         f.win_ns = fault_ns > uses->peer_ns ? fault_ns : uses->peer_ns;
         um_say_in(f.basis, "%s of %s for what came from another GPU", um_h(um_ns(f.win_ns)),

@@ -37,14 +37,6 @@ static void which_launches(um_finding_t *f, const um_report_t *r, const um_kerne
                   kernel->faulted == 1 ? "one" : um_h(um_count(kernel->faulted)));
 }
 
-void um_finding_prefetch_code(um_finding_t *f)
-{
-    um_say_in(f->code12, "cudaMemPrefetchAsync(p, n, device, stream);  /* before the launch */");
-    um_say_in(f->code13, "cudaMemPrefetchAsync(p, n, (struct "
-                         "cudaMemLocation){cudaMemLocationTypeDevice, device}, 0, stream);  "
-                         "/* before the launch */");
-}
-
 static uint32_t sure(uint64_t confidence, uint64_t faults)
 {
     uint64_t mean = faults ? confidence / faults : 0;
@@ -132,7 +124,7 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
               um_h(um_bytes(bytes)), um_h(um_count(faults)), faults == 1 ? "" : "s",
               um_h(um_count(of ? in * 100 / of : 0)));
     which_launches(&f, r, kernel, faults);
-    um_say_in(f.todo,
+    um_say_in(f.advice,
               !want_dense
                   ? "let the GPU read it over the link: keep it with the CPU; if it is used often "
                     "and fits, prefetch all of it, the holes, too"
@@ -141,18 +133,8 @@ static um_status_t demand_of(const um_report_t *r, const um_finding_kind_t *kind
                     "source be the managed buffer itself"
                   : "prefetch the data to the GPU before the launch, or copy it there in "
                     "one piece");
-    if (want_dense) {
-        um_finding_prefetch_code(&f);
-    } else {
-        um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
-                            "cudaCpuDeviceId); cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, "
-                            "device);");
-        um_say_in(f.code13, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, (struct "
-                            "cudaMemLocation){cudaMemLocationTypeHost, 0}); cudaMemAdvise(p, n, "
-                            "cudaMemAdviseSetAccessedBy, (struct "
-                            "cudaMemLocation){cudaMemLocationTypeDevice, device});");
-    }
     f.change = want_dense ? UM_CHANGE_PREFETCH : UM_CHANGE_MAP;
+    f.kernel = k + 1;
     um_finding_win(&f, r, "of GPU fault service", ns, UM_TO_DEVICE, bytes);
     f.confidence = sure(confidence, all);
     um_finding_evidence(&f, "gpu_faults", um_count(faults));
@@ -226,10 +208,12 @@ static um_status_t first_of(const um_report_t *r, const um_finding_kind_t *kind,
               "nothing had to be moved, in %s of regions",
               um_h(um_count(faults)), um_h(um_bytes(region_bytes)));
     which_launches(&f, r, kernel, faults);
-    um_say_in(f.todo, "populate the memory on the GPU before the kernel touches it; where the CPU "
-                      "never needs it, allocate it with cudaMalloc");
-    um_finding_prefetch_code(&f);
+    um_say_in(f.advice,
+              "populate the memory on the GPU before the kernel touches it; where the CPU "
+              "never needs it, allocate it with cudaMalloc");
     f.change = UM_CHANGE_PREFETCH;
+    f.asks = UM_CHANGE_POPULATE;
+    f.kernel = k + 1;
     f.win_ns = ns - ns / POPULATE_SPEEDUP;
     um_say_in(f.basis,
               "%s of GPU fault service, less one %uth of it (populating by prefetch against by "

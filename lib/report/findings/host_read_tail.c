@@ -40,14 +40,9 @@ UM_DETECTOR(um_detect_host_read_tail)
               "the CPU waited %s",
               um_h(um_bytes(bytes)), um_h(um_count(faults)), faults == 1 ? "" : "s",
               um_h(um_count(copies)), copies == 1 ? "y" : "ies", um_h(um_ns(wait)));
-    um_say_in(f.todo,
+    um_say_in(f.advice,
               "prefetch the results to the host on the stream that makes them, so that they "
               "arrive by the end of the wait");
-    um_say_in(f.code12, "cudaMemPrefetchAsync(p, n, cudaCpuDeviceId, stream);  /* after the last "
-                        "launch, before the sync */");
-    um_say_in(f.code13, "cudaMemPrefetchAsync(p, n, (struct "
-                        "cudaMemLocation){cudaMemLocationTypeHost, 0}, 0, stream);  /* after the "
-                        "last launch, before the sync */");
     f.change = UM_CHANGE_PREFETCH_BACK;
     um_finding_win(&f, report, "from CPU faults to the end of the copies that answered them", wait,
                    UM_TO_HOST, bytes);

@@ -34,10 +34,8 @@ UM_DETECTOR(um_detect_not_evictable)
               um_h(um_bytes(memory)), um_h(um_bytes(evicted)), um_h(um_bytes(returned)));
     um_say_in(f.seen, "; without it the managed data, %s at most at once, would fit",
               um_h(um_bytes(report->regions.uses.peak_bytes[UM_FAMILY_MANAGED])));
-    um_say_in(f.todo, "free or shrink the largest of them while managed data is swept, or make "
-                      "those that are used seldom managed");
-    um_say_in(f.code12, "cudaFreeAsync(p, stream); cudaMemPoolTrimTo(pool, 0);  /* before the "
-                        "phase that needs the room */");
+    um_say_in(f.advice, "free or shrink the largest of them while managed data is swept, or make "
+                        "those that are used seldom managed");
     f.change = UM_CHANGE_ROOM;
     um_finding_win(&f, report, "of GPU fault service for what came back", spent, UM_TO_DEVICE,
                    returned);

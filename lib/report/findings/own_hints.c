@@ -72,7 +72,8 @@ void um_finding_advised(um_finding_t *f, const um_report_t *r, uint32_t group, u
 typedef struct um_own_text {
     um_own_verdict_t verdict;
     bool advice;
-    const char *title, *todo, *code, *basis;
+    const char *title, *says, *basis;
+    um_change_t change, asks;
 } um_own_text_t;
 
 static uint64_t lost_ns(const um_report_t *r, const um_own_hint_t *own, um_own_verdict_t verdict)
@@ -121,14 +122,12 @@ static um_status_t tell(const um_report_t *r, const um_finding_kind_t *kind,
         if (own->evicting_bytes)
             um_say_in(f.seen, ", %s pushed out of the GPU right behind it",
                       um_h(um_bytes(own->evicting_bytes)));
-        um_say_in(f.todo, "%s", text->todo);
-        um_say_in(f.code12, "%s", text->code);
+        um_say_in(f.advice, "%s", text->says);
         f.win_ns = lost_ns(r, own, text->verdict);
         f.timeless = !f.win_ns; /* the calls' own time was not recorded */
         um_say_in(f.basis, "%s", text->basis);
-        f.change = text->verdict == UM_OWN_LATE        ? UM_CHANGE_EARLIER
-                   : text->verdict == UM_OWN_REDUNDANT ? UM_CHANGE_DROP_REPEATS
-                                                       : UM_CHANGE_DROP_HINT;
+        f.change = text->change;
+        f.asks = text->asks;
         um_finding_evidence(&f, "calls", um_count(own->calls));
         um_finding_evidence(&f, "bytes", um_bytes(own->bytes));
         um_finding_evidence(&f, "call_ns", um_ns(own->ns));
@@ -150,12 +149,11 @@ UM_DETECTOR(um_detect_late_prefetch)
 {
     static const um_own_text_t text = {
         .verdict = UM_OWN_LATE,
+        .change = UM_CHANGE_EARLIER,
         .title = "A prefetch that comes late",
-        .todo =
+        .says =
             "call it earlier, on a stream that is idle by then, in pieces of 32 MiB; the kernel "
             "must come behind it in its stream or by an event",
-        .code = "cudaMemPrefetchAsync(p, n, device, copies); cudaEventRecord(e, copies); "
-                "cudaStreamWaitEvent(stream, e, 0);",
         .basis = "GPU fault service on what had been asked for",
     };
 
@@ -166,10 +164,10 @@ UM_DETECTOR(um_detect_redundant_prefetch)
 {
     static const um_own_text_t text = {
         .verdict = UM_OWN_REDUNDANT,
+        .change = UM_CHANGE_DROP_REPEATS,
         .title = "A prefetch of what is there",
-        .todo =
+        .says =
             "call it only after the other side has had the data; each call costs about a launch",
-        .code = "/* take the call out of the loop */",
         .basis = "the share of the calls' own time",
     };
 
@@ -180,9 +178,9 @@ UM_DETECTOR(um_detect_wasted_prefetch)
 {
     static const um_own_text_t text = {
         .verdict = UM_OWN_WASTED,
+        .change = UM_CHANGE_DROP_HINT,
         .title = "A prefetch that nothing uses",
-        .todo = "leave it out, or prefetch only the part that the next kernel takes",
-        .code = "/* take the call out */",
+        .says = "leave it out, or prefetch only the part that the next kernel takes",
         .basis = "the bytes' way there and back at the link's rates",
     };
 
@@ -193,9 +191,10 @@ UM_DETECTOR(um_detect_harmful_prefetch)
 {
     static const um_own_text_t text = {
         .verdict = UM_OWN_HARMFUL,
+        .change = UM_CHANGE_DROP_HINT,
+        .asks = UM_CHANGE_LIMIT,
         .title = "A prefetch that pushes other data out",
-        .todo = "prefetch no more than there is room for, in the order of use, or drop it",
-        .code = "cudaMemGetInfo(&room, &all);  /* prefetch at most that, less some headroom */",
+        .says = "prefetch no more than there is room for, in the order of use, or drop it",
         .basis = "the evicted bytes' way out and back at the link's rates",
     };
 
@@ -206,10 +205,10 @@ UM_DETECTOR(um_detect_redundant_advice)
 {
     static const um_own_text_t text = {
         .verdict = UM_OWN_REDUNDANT,
+        .change = UM_CHANGE_DROP_REPEATS,
         .advice = true,
         .title = "Advice that holds already",
-        .todo = "give it once, after the allocation: each call walks the range's pages",
-        .code = "/* take the call out of the loop */",
+        .says = "give it once, after the allocation: each call walks the range's pages",
         .basis = "the share of the calls' own time",
     };
 

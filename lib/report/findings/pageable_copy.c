@@ -50,9 +50,10 @@ static um_status_t round_trips(const um_report_t *r, const um_finding_kind_t *ki
               "(each also makes the CPU wait for the kernels before it)",
               um_h(um_count(trip->trips)), um_h(um_count(in)), um_h(um_count(back)),
               um_h(um_ns(ns)));
-    um_say_in(f.todo, "keep the flag in pinned host memory that the GPU can reach, and wait for an "
-                      "event; or let the GPU decide and look only every few rounds");
-    um_say_in(f.code12, "cudaHostAlloc(&flag, sizeof *flag, cudaHostAllocMapped);");
+    um_say_in(f.advice,
+              "keep the flag in pinned host memory that the GPU can reach, and wait for an "
+              "event; or let the GPU decide and look only every few rounds");
+    f.asks = UM_CHANGE_FLAG;
     f.win_ns = ns;
     um_say_in(f.basis, "the copies' own time; the waits they cause are not in it");
     um_finding_evidence(&f, "bytes_each", um_bytes(trip->bytes));
@@ -116,8 +117,8 @@ UM_DETECTOR(um_detect_pageable_copy)
     if (async)
         um_say_in(f.seen, "; %s were asynchronous calls that wait all the same",
                   um_h(um_count(async)));
-    um_say_in(f.todo, "pin the host buffer, or let it be managed and prefetch it");
-    um_say_in(f.code12, "cudaMallocHost(&host, n);  /* or cudaHostRegister(host, n, 0) */");
+    um_say_in(f.advice, "pin the host buffer, or let it be managed and prefetch it");
+    f.asks = UM_CHANGE_PIN;
     rate = um_report_rate(report, UM_TO_DEVICE);
     cost = um_rate_ns(&rate, bytes[0] + bytes[1]);
     /* Faults in the managed side are demand faulting's or first touch's to win. */

@@ -26,11 +26,10 @@ static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *grou
     const um_page_set_t *set = &group->ping_pong;
 
     if (under_kernel(r, set)) {
-        um_say_in(f->todo, "the CPU touched these pages while a kernel ran: wait for the kernel "
-                           "before the CPU touches them; where both must use them at once, keep "
-                           "them in pinned host memory");
-        um_say_in(f->code12, "cudaDeviceSynchronize();  /* after the launch, before the CPU's "
-                             "first touch */");
+        f->asks = UM_CHANGE_WAIT;
+        um_say_in(f->advice, "the CPU touched these pages while a kernel ran: wait for the kernel "
+                             "before the CPU touches them; where both must use them at once, keep "
+                             "them in pinned host memory");
     } else if (set->end_offset - set->first_offset <= r->limits.ping_pong_small_bytes ||
                few_uses(group)) {
         f->change = UM_CHANGE_MAP;
@@ -38,28 +37,18 @@ static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *grou
             f->part_from = set->first_offset;
             f->part_end = set->end_offset;
         }
-        um_say_in(f->todo,
+        um_say_in(f->advice,
                   "%s that both sides use every round: keep it with the CPU and let the "
                   "GPU reach it over the link",
                   few_uses(group) ? "data" : "little data");
         if (group->bytes > set->end_offset - set->first_offset)
-            um_say_in(f->todo, " (p and n: this part only, not all of the region)");
-        um_say_in(f->code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
-                             "cudaCpuDeviceId); cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, "
-                             "device);");
-        um_say_in(f->code13, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, (struct "
-                             "cudaMemLocation){cudaMemLocationTypeHost, 0}); cudaMemAdvise(p, n, "
-                             "cudaMemAdviseSetAccessedBy, (struct "
-                             "cudaMemLocation){cudaMemLocationTypeDevice, device});");
+            um_say_in(f->advice, " (this part only, not all of the region)");
     } else {
         f->change = UM_CHANGE_PREFETCH;
-        um_say_in(f->todo, "move it in one piece ahead of each side: to the GPU before the launch, "
-                           "to the CPU before it reads");
-        um_say_in(f->code12, "cudaMemPrefetchAsync(p, n, device, stream);  /* before the launch; "
-                             "cudaCpuDeviceId after it */");
-        um_say_in(f->code13, "cudaMemPrefetchAsync(p, n, (struct "
-                             "cudaMemLocation){cudaMemLocationTypeDevice, device}, 0, stream);  "
-                             "/* before the launch; cudaMemLocationTypeHost after it */");
+        f->asks = UM_CHANGE_BOTH_WAYS;
+        um_say_in(f->advice,
+                  "move it in one piece ahead of each side: to the GPU before the launch, "
+                  "to the CPU before it reads");
     }
 }
 
@@ -72,6 +61,7 @@ static void describe(um_finding_t *f, const um_report_t *r, uint32_t g)
     bool throttled = set->throttle_ns > 0, thrashed = set->thrash > 0;
 
     um_finding_region(r, g, name, sizeof(name));
+    f->kernel = worst ? worst->kernel + 1 : 0;
     if (worst)
         um_finding_kernel(&r->kernels.kernels[worst->kernel], kernel, sizeof(kernel));
     um_say_in(f->title, "CPU-GPU ping-pong%s%s%s", thrashed || throttled ? ", with " : "",

@@ -24,9 +24,9 @@ UM_DETECTOR(um_detect_pinned_pressure)
               "reclaimed",
               um_h(um_count((uint64_t)((double)bytes * 100 / (double)memory))),
               um_h(um_bytes(memory)), "has, or that its control group allows");
-    um_say_in(f.todo, "pin a few buffers and use them in turns; large tables can be managed and "
-                      "preferred on the CPU");
-    um_say_in(f.code12, "cudaMallocHost(&stage[i], piece);  /* two or three pieces, in turns */");
+    um_say_in(f.advice, "pin a few buffers and use them in turns; large tables can be managed and "
+                        "preferred on the CPU");
+    f.asks = UM_CHANGE_STAGE;
     um_say_in(f.basis, "what the rest of the machine loses is not in the trace");
     um_finding_evidence(&f, "pinned_bytes", um_bytes(bytes));
     um_finding_evidence(&f, "host_bytes", um_bytes(memory));

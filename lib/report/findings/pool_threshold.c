@@ -25,12 +25,10 @@ UM_DETECTOR(um_detect_pool_threshold)
                   "%s of %s allocations came after a free and a wait: with the release threshold "
                   "at 0, its default, the pool had given the memory back by then",
                   um_h(um_count(again)), um_h(um_count(group->regions)));
-        um_say_in(f.todo,
+        um_say_in(f.advice,
                   "tell the pool to keep what it has (if the program has not done that: the "
                   "trace does not say)");
-        um_say_in(f.code12, "uint64_t keep = UINT64_MAX; cudaMemPoolSetAttribute(pool, "
-                            "cudaMemPoolAttrReleaseThreshold, &keep);  /* of "
-                            "cudaDeviceGetDefaultMemPool */");
+        f.asks = UM_CHANGE_KEEP_POOL;
         f.win_ns = (uint64_t)((double)again * (double)group->bytes * 1e9 / (double)MAP_RATE);
         um_say_in(f.basis, "mapping %s of memory %s times at %s", um_h(um_bytes(group->bytes)),
                   um_h(um_count(again)), um_h(um_rate(MAP_RATE)));

@@ -18,10 +18,7 @@ UM_DETECTOR(um_detect_read_mostly_written)
         um_finding_advised(&f, report, g, UM_HINT_READ_MOSTLY);
         um_say_in(f.seen, "%s GPU fault record%s for writing while ReadMostly held there",
                   um_h(um_count(uses->written_faults)), uses->written_faults == 1 ? "" : "s");
-        um_say_in(f.todo, "take the advice away before the phase that writes, or leave it out");
-        um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseUnsetReadMostly, device);");
-        um_say_in(f.code13, "cudaMemAdvise(p, n, cudaMemAdviseUnsetReadMostly, (struct "
-                            "cudaMemLocation){cudaMemLocationTypeDevice, device});");
+        um_say_in(f.advice, "take the advice away before the phase that writes, or leave it out");
         f.win_ns = uses->written_ns;
         um_say_in(f.basis, "%s of GPU fault service for these writes",
                   um_h(um_ns(uses->written_ns)));

@@ -25,10 +25,11 @@ UM_DETECTOR(um_detect_lost_records)
     um_say_in(f.seen, "%s record%s %s missing (%s)",
               records ? um_h(um_count(records)) : "an unknown number of", records == 1 ? "" : "s",
               records == 1 ? "is" : "are", reason ? reason : "no reason given");
-    um_say_in(f.todo,
+    um_say_in(f.advice,
               "nothing is concluded from what is not in the trace; record a shorter run, or "
               "with larger buffers, before you act on small figures");
-    um_say_in(f.code12, "umrt record -- PROGRAM  # a shorter run");
+    f.asks = UM_CHANGE_RECORD;
+    um_say_in(f.command, "umrt record -- PROGRAM  # a shorter run");
     um_say_in(f.basis, "figures are lower bounds");
     um_finding_evidence(&f, "lost_records", records ? um_count(records) : um_none());
     um_finding_evidence(&f, "lost_bytes", um_bytes(bytes));
@@ -68,9 +69,10 @@ UM_DETECTOR(um_detect_tracing_off)
     if (!traces)
         return UM_OK;
     um_say_in(f.title, "Faults or migrations were not recorded");
-    um_say_in(f.todo, "switch them on and record again: 0 faults here means nothing");
-    um_say_in(f.code12, "umrt record -- PROGRAM  # or nsys profile --cuda-um-gpu-page-faults=true "
-                        "--cuda-um-cpu-page-faults=true");
+    um_say_in(f.advice, "switch them on and record again: 0 faults here means nothing");
+    f.asks = UM_CHANGE_RECORD;
+    um_say_in(f.command, "umrt record -- PROGRAM  # or nsys profile --cuda-um-gpu-page-faults=true "
+                         "--cuda-um-cpu-page-faults=true");
     um_say_in(f.basis, "what was not recorded is not estimated");
     um_finding_evidence(&f, "traces", um_count(traces));
     return um_findings_add(out, &f);

@@ -23,11 +23,9 @@ UM_DETECTOR(um_detect_thrashing)
                   um_h(um_count(thrash)), thrash == 1 ? "" : "s");
         if (throttle)
             um_say_in(f.seen, " and held processors back for %s", um_h(um_ns(throttle)));
-        um_say_in(f.todo,
+        um_say_in(f.advice,
                   "decide where the range lives: pin it with a preferred location and map it "
                   "for the others");
-        um_say_in(f.code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, device); "
-                            "cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, other);");
         f.change = UM_CHANGE_MAP;
         f.win_ns = throttle;
         um_say_in(f.basis, "the time throttled");

@@ -29,6 +29,7 @@ UM_DETECTOR(um_detect_used_once)
         um_say_in(f.title, "Written once by the CPU, read once by the GPU");
         um_say_in(f.where, "%s", name);
         worst = um_kernels_stat_worst(&report->kernels, g);
+        f.kernel = worst ? worst->kernel + 1 : 0;
         if (worst) {
             um_finding_kernel(&report->kernels.kernels[worst->kernel], kernel, sizeof(kernel));
             um_say_in(f.where, "; kernel %s", kernel);
@@ -39,9 +40,9 @@ UM_DETECTOR(um_detect_used_once)
                   um_h(um_count(group->uses.launches)), group->uses.launches == 1 ? "" : "es",
                   group->regions == 1 ? "it" : "these regions, one each",
                   um_h(um_bytes(group->sums.in_bytes)), um_h(um_count(group->sums.gpu_faults)));
-        um_say_in(f.todo, "let the GPU read it over the link: pinned and mapped memory, or advice "
-                          "that keeps it with the CPU; or copy it from pinned memory");
-        um_say_in(f.code12, "cudaHostAlloc(&p, n, cudaHostAllocMapped);  /* a pointer for both */");
+        um_say_in(f.advice,
+                  "let the GPU read it over the link: pinned and mapped memory, or advice "
+                  "that keeps it with the CPU; or copy it from pinned memory");
         f.change = UM_CHANGE_MAP;
         um_finding_win(&f, report, "of GPU fault service", group->sums.gpu_ns, UM_TO_DEVICE,
                        group->sums.in_bytes);

@@ -35,10 +35,7 @@ static void describe(um_finding_t *f, const um_report_t *r, const um_group_t *gr
                   "it is preferred on a GPU, yet %s CPU faults took %s of it to the CPU, and it "
                   "went back again",
                   um_h(um_count(uses->near_cpu_faults)), um_h(um_bytes(uses->near_out_bytes)));
-        um_say_in(f->todo, "keep it with the CPU and map it for the GPU");
-        um_say_in(f->code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, "
-                             "cudaCpuDeviceId); cudaMemAdvise(p, n, cudaMemAdviseSetAccessedBy, "
-                             "device);");
+        um_say_in(f->advice, "keep it with the CPU and map it for the GPU");
         f->change = UM_CHANGE_MAP;
         f->win_ns = group->sums.gpu_ns + group->sums.wait_ns;
         um_say_in(f->basis, "GPU fault service and CPU waiting in it");
@@ -51,10 +48,7 @@ static void describe(um_finding_t *f, const um_report_t *r, const um_group_t *gr
         um_say_in(f->seen,
                   " over the link; no CPU fault and nothing moved back since (what the CPU "
                   "reads there does not fault: that it does not is for you to know)");
-    um_say_in(f->todo, "prefer it where it is used, or take the advice away");
-    um_say_in(f->code12, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, device);");
-    um_say_in(f->code13, "cudaMemAdvise(p, n, cudaMemAdviseSetPreferredLocation, (struct "
-                         "cudaMemLocation){cudaMemLocationTypeDevice, device});");
+    um_say_in(f->advice, "prefer it where it is used, or take the advice away");
     f->change = UM_CHANGE_NO_LOCATION;
     f->win_ns = um_rate_ns(&rate, group->bytes) * (launches > 1 ? launches - 1 : 0);
     um_say_in(f->basis,

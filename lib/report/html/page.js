@@ -68,8 +68,9 @@ function show(key, value) {
 }
 
 const words = {gpu: 'GPU', gpus: 'GPUs', cpu: 'CPU', ns: '', '64k': 'of 64 KiB', '4k': 'of 4 KiB', uuid: 'UUID',
-  cuda: 'CUDA', cuda12: 'CUDA 12', cuda13: 'CUDA 13', todo: 'do', pc: 'PC', device: 'GPU', host: 'CPU'};
-const titles = {host: 'machine', exec_ns: 'time', addr: 'address', ns: 'time', time_error_ns: '+-', gpu_fault_ns: 'GPU stall',
+  cuda: 'CUDA', cuda12: 'CUDA 11.8 to 12', cuda13: 'CUDA 13',
+  rmm: 'RMM', umpire: 'Umpire', kokkos: 'Kokkos', amrex: 'AMReX', cupy: 'CuPy', todo: 'do', pc: 'PC', device: 'GPU', host: 'CPU'};
+const titles = {cuda12_2: 'CUDA 12.2 to 12.9', host: 'machine', exec_ns: 'time', addr: 'address', ns: 'time', time_error_ns: '+-', gpu_fault_ns: 'GPU stall',
   time_to_least: '/ least time', bytes_to_least: '/ least bytes', win_ns: 'to win', win_basis: 'estimate'};
 
 // "to_device_bytes": "to GPU"

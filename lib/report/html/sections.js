@@ -41,24 +41,33 @@ function summary() {
 // ---- findings --------------------------------------------------------------------------------------------
 
 // What every finding has, in the order of reading; whatever else it has comes after, by its kind of value.
-const readFirst = ['where', 'seen', 'todo', 'code'];
+const readFirst = ['where', 'seen', 'todo', 'code', 'undo'];
 const findingsAtFirst = 20;
 const inTitle = ['rank', 'title', 'win_ns', 'kind', 'also', 'confidence'];
 
 // What is neither a word nor a number: code, lists, groups of facts. null: it is one of those.
-function rendered(key, value) {
+function rendered(key, value, f) {
   if (typeof value === 'string')
     return value.includes('\n') || /^(code|patch|undo|diff)/.test(key)
       ? [make('p', {class: 'soft'}, titled(key)), code(titled(key), value)] : null;
   if (typeof value !== 'object') return null;
   if (Array.isArray(value))
     return value.every(one => one && typeof one === 'object') ? [table(titled(key), value)] : null;
-  if (key !== 'code') return [make('details', {}, make('summary', {}, titled(key)), facts(value))];
-  const texts = Object.entries(value).filter(([, text]) => text);
-  const same = texts.length && texts.every(([, text]) => text === texts[0][1]);
-  return (same ? [[texts.map(([dialect]) => titled(dialect)).join(', '), texts[0][1]]]
-    : texts.map(([dialect, text]) => [titled(dialect), text]))
-    .flatMap(([dialect, text]) => [make('p', {class: 'soft'}, dialect), code(`code for ${dialect}`, text)]);
+  const fold = (title, ...elements) => make('details', {}, make('summary', {}, title), ...elements);
+  if (key === 'change' && value.steps) return value.steps.length ? [fold('as data', table('steps', value.steps))] : [];
+  if (key !== 'code' && key !== 'undo') return [fold(titled(key), facts(value))];
+  // Each text once, that of the program's own version or library first and the others folded.
+  const once = new Map();
+  for (const [dialect, text] of Object.entries(value))
+    if (text) once.set(text, [...(once.get(text) ?? []), dialect]);
+  const blocks = [...once].sort(([, a], [, b]) => b.includes(f.written_for) - a.includes(f.written_for))
+    .map(([text, dialects]) => {
+      const name = dialects.map(titled).join(', ');
+      return [make('p', {class: 'soft'}, `${titled(key)}: ${name}`), code(`${key} for ${name}`, text)];
+    });
+  const first = f.written_for || key === 'undo' ? 1 : blocks.length;
+  return [...blocks.slice(0, first).flat(),
+    ...(blocks.length > first ? [fold('for other versions', ...blocks.slice(first).flat())] : [])];
 }
 
 function finding(f) {
@@ -69,7 +78,7 @@ function finding(f) {
     const value = f[key];
     if (value === null || value === undefined || value === '' ||
       (typeof value === 'object' && !Object.keys(value).length)) continue;
-    const elements = rendered(key, value);
+    const elements = rendered(key, value, f);
     if (!elements) {
       words[key] = value;
       continue;
