@@ -42,6 +42,10 @@ typedef struct um_config {
                                  in it; NULL = UMRT_PROFILE or none */
     const char *report_path;  /* HINT and TRIAL: written at the end, what was done and why; JSON if
                                  it ends in ".json"; NULL = UMRT_REPORT or none */
+    const char
+        *budget; /* HINT and TRIAL: how much of each GPU's memory prefetches of this process may
+                                 fill: "auto" (an even part for each process that works on the GPU), "all",
+                                 "20G", "25%"; NULL = UMRT_BUDGET or auto */
 } um_config_t;
 
 /* What um_runtime_init made of it; all of these are fine to go on with. */

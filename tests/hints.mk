@@ -4,6 +4,9 @@ check_PROGRAMS += tests/unit/pagemap tests/unit/residency tests/unit/hinter \
 	tests/unit/gate tests/unit/gate_advice tests/unit/gate_waits \
 	tests/unit/workers_threads tests/unit/recorder tests/unit/summary \
 	tests/unit/decisions tests/unit/sharing tests/unit/guard tests/unit/footprint
+check_PROGRAMS += tests/unit/share tests/unit/host_memory
+tests_unit_share_SOURCES = tests/unit/share.c
+tests_unit_host_memory_SOURCES = tests/unit/host_memory.c
 tests_unit_pagemap_SOURCES = tests/unit/pagemap.c
 tests_unit_residency_SOURCES = tests/unit/residency.c
 tests_unit_gate_SOURCES = tests/unit/gate.c

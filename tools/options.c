@@ -53,6 +53,7 @@ static um_setting_t from_option(const um_option_t *option)
     static const char *const range[] = {
         [UM_OPTION_BOOL] = "on or off",
         [UM_OPTION_STRING] = "text",
+        [UM_OPTION_BUDGET] = "auto, all, bytes (k, M, G) or 1% to 100%",
         [UM_OPTION_MODE] = "off, observe, record, hint or trial",
     };
     um_setting_t s = {.doc = option->doc, .valid = option_valid};

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "exec/share.h"
 #include "exec/view.h"
 #include "log.h"
 
@@ -32,6 +33,10 @@ const um_option_t um_option_table[] = {
      UM_OPTION_BYTES, 64 << 10, UM_GIB, UM_AT(queue_bytes)},
     {"headroom-bytes", "512M", "device memory that hints never use",
      UM_OPTION_BYTES, 0, 1024 * UM_GIB, UM_AT(headroom_bytes)},
+    {"host-headroom-bytes", "512M", "memory of the machine, and of its control group, that hints never use",
+     UM_OPTION_BYTES, 0, 1024 * UM_GIB, UM_AT(host_headroom_bytes)},
+    {"budget", "auto", "of each GPU's memory for this process: auto (an even part where others work), all, 20G, 25%",
+     UM_OPTION_BUDGET, 0, 0, UM_AT(budget)},
     {"piece-bytes", "32M", "size of one prefetch call",
      UM_OPTION_BYTES, 64 << 10, UM_GIB, UM_AT(piece_bytes)},
     {"workers", "2", "prefetch threads",
@@ -175,6 +180,7 @@ static bool um_parse_number(const um_option_t *option, const char *text, uint64_
         return um_parse_digits(text, out, &end) && *end == '\0' && *out >= option->min &&
                *out <= option->max;
     case UM_OPTION_STRING:
+    case UM_OPTION_BUDGET:
         break;
     }
     return false;
@@ -190,6 +196,8 @@ static const char *um_option_expects(const um_option_t *option, char *out, size_
         return "off, observe, record, hint or trial";
     case UM_OPTION_STRING:
         return "text";
+    case UM_OPTION_BUDGET:
+        return "auto, all, bytes (k, M, G) or 1% to 100%";
     case UM_OPTION_UINT:
     case UM_OPTION_BYTES:
         break;
@@ -269,6 +277,11 @@ void um_option_variable(const char *name, char *out, size_t bytes)
 
 /* ---- settings ---- */
 
+static bool um_option_is_text(const um_option_t *option)
+{
+    return option->type == UM_OPTION_STRING || option->type == UM_OPTION_BUDGET;
+}
+
 static uint64_t *um_number_at(um_settings_t *settings, const um_option_t *option)
 {
     return (uint64_t *)(void *)((char *)settings + option->offset);
@@ -286,9 +299,13 @@ um_status_t um_settings_set(um_settings_t *settings, const char *name, const cha
 
     if (option == NULL)
         return UM_ERR_NOT_FOUND;
-    if (option->type == UM_OPTION_STRING) {
-        char *copy = strdup(value);
+    if (um_option_is_text(option)) {
+        um_budget_t budget;
+        char *copy;
 
+        if (option->type == UM_OPTION_BUDGET && !um_budget_parse(value, &budget))
+            return UM_ERR_INVALID;
+        copy = strdup(value);
         if (copy == NULL)
             return UM_ERR_NO_MEMORY;
         free(*um_string_at(settings, option));
@@ -484,7 +501,7 @@ void um_settings_each(const um_settings_t *settings, um_event_fn fn, void *ctx)
         char number[24];
         uint64_t value = 0;
 
-        if (o->type == UM_OPTION_STRING) {
+        if (um_option_is_text(o)) {
             const char *const *text = (const char *const *)(const void *)at;
 
             event.u.option.value = *text != NULL ? *text : "";
@@ -507,7 +524,7 @@ void um_settings_free(um_settings_t *settings)
     if (settings == NULL)
         return;
     for (const um_option_t *o = um_option_table; o->name != NULL; o++)
-        if (o->type == UM_OPTION_STRING) {
+        if (um_option_is_text(o)) {
             free(*um_string_at(settings, o));
             *um_string_at(settings, o) = NULL;
         }

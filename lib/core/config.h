@@ -17,7 +17,8 @@ typedef enum um_option_type {
     UM_OPTION_UINT,  /* decimal */
     UM_OPTION_BYTES, /* decimal with k, M, G (1024) */
     UM_OPTION_STRING,
-    UM_OPTION_MODE /* off/0/no/false, observe, record, hint/1/on/yes/true, trial */
+    UM_OPTION_BUDGET, /* a string: auto, all, bytes, or percent; exec/share.h */
+    UM_OPTION_MODE    /* off/0/no/false, observe, record, hint/1/on/yes/true, trial */
 } um_option_type_t;
 
 #define UM_OPTION_MAX 32 /* most options um_option_table may have */
@@ -30,6 +31,8 @@ typedef struct um_settings {
     uint64_t summary;                  /* print the line at exit */
     uint64_t queue_bytes;              /* event ring of one thread */
     uint64_t headroom_bytes;           /* device memory that hints never use */
+    uint64_t host_headroom_bytes;      /* likewise, of the machine's */
+    char *budget;                      /* of each GPU, for this process */
     uint64_t piece_bytes;              /* prefetch call size; H200: 32 MiB */
     uint64_t workers;                  /* prefetch threads; H200: 2 */
     uint64_t guard_per_mille;          /* of the time, for withheld baselines; see exec/guard.h */

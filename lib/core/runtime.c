@@ -11,8 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/host_memory.h"
 #include "exec/learning.h"
 #include "exec/outcome.h"
+#include "exec/share.h"
 #include "exec/view.h"
 #include "note.h"
 #include "recorder.h"
@@ -37,6 +39,7 @@ static um_hinter_t *hinter;     /* HINT; else NULL */
 static um_learning_t *learning; /* HINT with a profile; else NULL */
 static char *report;            /* HINT: file pattern; NULL = none */
 static um_executor_t *executor;
+static um_share_t *share; /* HINT */
 static um_pagemap_t *pagemap;
 static um_top_t *top; /* NULL = nobody may look */
 static const um_backend_t *backend;
@@ -116,6 +119,35 @@ static um_status_t start_learning(const char *pattern)
     return um_bus_add_sink(self.bus, &sink);
 }
 
+/* What the machine has left for this process: ranks on it share that evenly, too. */
+static uint64_t host_bytes(void *ctx)
+{
+    uint64_t bytes = um_host_memory_bytes("");
+
+    (void)ctx;
+    if (bytes == UINT64_MAX)
+        return bytes;
+    bytes =
+        bytes > self.settings.host_headroom_bytes ? bytes - self.settings.host_headroom_bytes : 0;
+    return bytes / um_local_ranks();
+}
+
+static um_status_t start_share(const char *given)
+{
+    um_share_config_t config = {.local_ranks = um_local_ranks()};
+
+    if (given && !um_budget_parse(given, &config.budget)) {
+        um_log(UM_LOG_WARN,
+               "um_runtime_init: '%s' is no budget: auto, all, bytes (k, M, G) or 1%% to 100%% "
+               "expected",
+               given);
+        given = NULL;
+    }
+    if (!given)
+        um_budget_parse(self.settings.budget, &config.budget);
+    return um_share_new(&config, &share);
+}
+
 static um_status_t start_hinter(bool trial)
 {
     um_page_tables_t tables;
@@ -123,6 +155,8 @@ static um_status_t start_hinter(bool trial)
                                  .advisors = self.settings.advisors,
                                  .guard_per_mille = (uint32_t)self.settings.guard_per_mille,
                                  .gate = {.headroom_bytes = self.settings.headroom_bytes,
+                                          .share = share,
+                                          .host_bytes = host_bytes,
                                           .piece_bytes = self.settings.piece_bytes,
                                           .pending = &self.hints_pending},
                                  .guard_trial = trial,
@@ -231,6 +265,8 @@ static um_status_t start_hinting(um_mode_t mode, const um_config_t *config)
         *reason = '\0';
     }
     report = *path ? strdup(path) : NULL;
+    if ((status = start_share(config->budget)) != UM_OK)
+        return status;
     return start_hinter(mode == UM_MODE_TRIAL);
 }
 
@@ -325,6 +361,8 @@ static void in_child(void)
         um_top_abandon(top);
     if (executor)
         executor->ops->abandon(executor);
+    if (share)
+        um_share_abandon(share);
     if (backend && backend->abandon)
         backend->abandon();
 }

@@ -13,9 +13,11 @@
 #define MAX_DEVICES     32
 #define MAX_IN_FLIGHT   1024u
 #define MAX_GOING       256u
-#define MAX_FAILURES    4u           /* in a row: the kind is switched off */
-#define ASK_PERIOD_NS   5000000u     /* free memory is asked at most so often, */
-#define ASK_REFUSING_NS 1000000u     /* or so often when a hint would be refused for it */
+#define MAX_FAILURES    4u        /* in a row: the kind is switched off */
+#define ASK_PERIOD_NS   5000000u  /* free memory is asked at most so often, */
+#define ASK_REFUSING_NS 1000000u  /* or so often when a hint would be refused for it */
+#define ASK_HOST_NS     50000000u /* and what the machine has left, which takes files */
+#define FEWEST          16u       /* pieces in flight, whatever number of processes share a GPU */
 #define FORGET_NS       10000000000u /* an outcome that takes longer was lost */
 
 typedef struct piece {
@@ -28,9 +30,11 @@ typedef struct piece {
 typedef struct device {
     const char *no; /* why no hints are made for it */
     bool known, asked;
-    uint64_t free_bytes; /* at asked_ns */
+    uint64_t free_bytes;  /* at asked_ns */
+    uint64_t share_bytes; /* of what is ours to fill: left then; UINT64_MAX = no limit */
     uint64_t asked_ns;
     uint64_t reserved_bytes; /* in flight then, and admitted since */
+    uint64_t since_bytes;    /* admitted since */
 } device_t;
 
 /* A range or a context on its way out, and since when. */
@@ -42,9 +46,10 @@ typedef struct going {
 
 struct um_gate {
     um_gate_config_t config;
-    device_t device[MAX_DEVICES];
+    device_t device[MAX_DEVICES], host;
     piece_t *piece;
-    uint64_t leaving_bytes; /* on their way to the CPU, in front of whatever is submitted next */
+    uint64_t leaving_bytes;  /* on their way to the CPU, in front of whatever is submitted next */
+    uint32_t most_in_flight; /* pieces: max_in_flight, or this process's part of it */
     uint32_t n_pieces, n_waiting;          /* n_waiting: of them, a wait's end is of interest to */
     uint32_t failures[UM_HINT_KIND_COUNT]; /* in a row */
     uint64_t second_ns;                    /* start of the second that in_second counts */
@@ -95,6 +100,8 @@ const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device)
             entry->no = rule[i].why;
             break;
         }
+    if (gate->config.share)
+        um_share_device(gate->config.share, device);
     return entry->no;
 }
 
@@ -108,30 +115,82 @@ static uint64_t in_flight_bytes(const um_gate_t *gate, int32_t device)
     return bytes;
 }
 
-static uint64_t room(um_gate_t *gate, int32_t ordinal, uint32_t context, uint64_t now_ns,
-                     uint64_t max_age_ns)
+/* Of its share of the device what it does not have there yet. */
+static uint64_t left_of_share(const um_gate_t *gate, int32_t ordinal, uint64_t total,
+                              uint64_t now_ns)
 {
-    device_t *device = &gate->device[ordinal];
-    uint64_t total, taken, coming;
+    const um_gate_config_t *config = &gate->config;
+    uint64_t bytes, used;
 
-    if (!device->asked || now_ns - device->asked_ns >= max_age_ns) {
-        uint64_t in_flight = in_flight_bytes(gate, ordinal);
+    if (!config->share)
+        return UINT64_MAX;
+    bytes = um_share_bytes(config->share, ordinal, total, config->headroom_bytes, now_ns);
+    if (bytes == UINT64_MAX)
+        return bytes;
+    used = config->device_bytes ? config->device_bytes(config->device_bytes_ctx, ordinal) : 0;
+    return bytes > used ? bytes - used : 0;
+}
 
+/* Who shares a GPU shares its link: as much less is put into the queue. */
+static void share_queue(um_gate_t *gate, uint32_t processes)
+{
+    uint32_t most = gate->config.max_in_flight / processes;
+
+    gate->most_in_flight = most > FEWEST                         ? most
+                           : FEWEST < gate->config.max_in_flight ? FEWEST
+                                                                 : gate->config.max_in_flight;
+}
+
+static void ask(um_gate_t *gate, device_t *device, int32_t ordinal, uint32_t context,
+                uint64_t now_ns)
+{
+    uint64_t total = 0;
+
+    device->share_bytes = UINT64_MAX;
+    if (ordinal == UM_DEVICE_HOST) {
+        device->free_bytes = gate->config.host_bytes(gate->config.host_bytes_ctx);
+    } else {
         if (!gate->config.executor->ops->free_bytes(gate->config.executor, context,
                                                     &device->free_bytes, &total))
             device->free_bytes = 0;
-        device->asked = true;
-        device->asked_ns = now_ns;
-        device->reserved_bytes = in_flight;
+        device->share_bytes = left_of_share(gate, ordinal, total, now_ns);
+        if (gate->config.share)
+            share_queue(gate, um_share_processes(gate->config.share, ordinal, now_ns));
     }
-    taken = gate->config.headroom_bytes + device->reserved_bytes;
-    coming = device->free_bytes + gate->leaving_bytes;
-    return coming > taken ? coming - taken : 0;
+    device->asked = true;
+    device->asked_ns = now_ns;
+    device->reserved_bytes = in_flight_bytes(gate, ordinal);
+    device->since_bytes = 0;
+}
+
+static uint64_t less(uint64_t bytes, uint64_t taken)
+{
+    return bytes == UINT64_MAX ? bytes : bytes > taken ? bytes - taken : 0;
+}
+
+static uint64_t room(um_gate_t *gate, int32_t ordinal, uint32_t context, uint64_t now_ns,
+                     uint64_t max_age_ns)
+{
+    device_t *device = ordinal == UM_DEVICE_HOST ? &gate->host : &gate->device[ordinal];
+    uint64_t free, share;
+
+    if (!device->asked || now_ns - device->asked_ns >= max_age_ns)
+        ask(gate, device, ordinal, context, now_ns);
+    if (ordinal == UM_DEVICE_HOST)
+        return less(device->free_bytes, device->reserved_bytes);
+    free = less(device->free_bytes + gate->leaving_bytes,
+                gate->config.headroom_bytes + device->reserved_bytes);
+    share = device->share_bytes == UINT64_MAX
+                ? UINT64_MAX
+                : less(device->share_bytes + gate->leaving_bytes, device->since_bytes);
+    return free < share ? free : share;
 }
 
 static bool has_room(um_gate_t *gate, int32_t device, uint32_t context, uint64_t bytes,
                      uint64_t now_ns)
 {
+    if (device == UM_DEVICE_HOST)
+        return room(gate, device, context, now_ns, ASK_HOST_NS) >= bytes;
     return room(gate, device, context, now_ns, ASK_PERIOD_NS) >= bytes ||
            room(gate, device, context, now_ns, ASK_REFUSING_NS) >= bytes;
 }
@@ -369,7 +428,7 @@ static bool quota_used_up(um_gate_t *gate, uint64_t now_ns)
         gate->second_ns = now_ns;
         gate->in_second = 0;
     }
-    return gate->n_pieces >= gate->config.max_in_flight ||
+    return gate->n_pieces >= gate->most_in_flight ||
            (gate->config.max_per_second && gate->in_second >= gate->config.max_per_second);
 }
 
@@ -415,7 +474,7 @@ static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_
         return UM_HINT_REFUSED_DUPLICATE;
     if (quota_used_up(gate, cause->now_ns))
         return UM_HINT_REFUSED_QUOTA;
-    if (to_device && piece->kind == UM_HINT_PREFETCH &&
+    if (piece->kind == UM_HINT_PREFETCH && (to_device || gate->config.host_bytes) &&
         !has_room(gate, piece->device, cause->context, piece->bytes, cause->now_ns))
         return UM_HINT_REFUSED_CAPACITY;
     return UM_HINT_PROPOSED;
@@ -448,8 +507,12 @@ static um_hint_result_t submit(um_gate_t *gate, const um_hint_t *hint, const um_
         return result;
     }
     gate->in_second++;
-    if (hint->kind == UM_HINT_PREFETCH && hint->device >= 0)
-        gate->device[hint->device].reserved_bytes += hint->bytes;
+    if (hint->kind == UM_HINT_PREFETCH) {
+        device_t *target = hint->device >= 0 ? &gate->device[hint->device] : &gate->host;
+
+        target->reserved_bytes += hint->bytes;
+        target->since_bytes += hint->bytes;
+    }
     return result;
 }
 
@@ -512,6 +575,7 @@ um_status_t um_gate_new(const um_gate_config_t *config, um_gate_t **out)
     gate->config = *config;
     if (!gate->config.max_in_flight)
         gate->config.max_in_flight = MAX_IN_FLIGHT;
+    gate->most_in_flight = gate->config.max_in_flight;
     gate->config.piece_bytes =
         (config->piece_bytes + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
     if (!gate->config.piece_bytes)

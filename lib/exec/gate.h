@@ -12,6 +12,7 @@
 
 #include "core/regions.h"
 #include "executor.h"
+#include "share.h"
 
 typedef struct um_gate um_gate_t;
 
@@ -23,6 +24,13 @@ typedef struct um_gate_config {
     uint32_t disabled_kinds;   /* bit i = um_hint_kind_t i is switched off by the user */
     _Atomic uint32_t *pending; /* kept equal to the pieces in flight that the end of a wait is of
                                   interest to; may be NULL */
+    /* What this process may take of the GPUs, and what managed memory it has there now. NULL = all; not owned. */
+    um_share_t *share;
+    uint64_t (*device_bytes)(void *ctx, int32_t device);
+    void *device_bytes_ctx;
+    /* What may still be put into the machine's memory. NULL = anything. */
+    uint64_t (*host_bytes)(void *ctx);
+    void *host_bytes_ctx;
     const um_regions_t *regions;
     um_executor_t *executor; /* not owned */
 } um_gate_config_t;

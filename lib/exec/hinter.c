@@ -684,6 +684,11 @@ static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
     return UM_OK;
 }
 
+static uint64_t device_bytes(void *ctx, int32_t device)
+{
+    return um_residency_device_bytes(((um_hinter_t *)ctx)->residency, device);
+}
+
 um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
 {
     const um_advisor_ops_t *const *table = config->table ? config->table : um_advisor_table;
@@ -696,6 +701,8 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
     hinter->config = *config;
     hinter->config.gate.regions = config->regions;
     hinter->config.gate.executor = config->executor;
+    hinter->config.gate.device_bytes = device_bytes;
+    hinter->config.gate.device_bytes_ctx = hinter;
     if ((status = um_gate_new(&hinter->config.gate, &hinter->gate)) != UM_OK ||
         (status = um_residency_new(config->page_tables, &hinter->residency)) != UM_OK ||
         (status = um_footprints_new(hinter->residency, &hinter->footprints)) != UM_OK ||

@@ -29,7 +29,7 @@ typedef struct um_hinter_config {
                              UM_ADVISORS_DEFAULT out of um_advisor_table, all of another table */
     uint32_t guard_per_mille; /* um_guard_config_t; 0 without guard_trial = no guard at all */
     bool guard_trial;
-    um_gate_config_t gate; /* regions and executor are filled in */
+    um_gate_config_t gate; /* regions, executor and device_bytes are filled in */
     um_event_fn post;      /* where HINT outcomes go; any thread; they must come back as events */
     void *post_ctx;
     _Atomic bool *hinting; /* kept: may a managed launch need a hint at once? may be NULL */

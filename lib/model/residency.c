@@ -360,6 +360,21 @@ bool um_residency_region(const um_residency_t *residency, uint32_t id, uint64_t 
     return true;
 }
 
+uint64_t um_residency_device_bytes(const um_residency_t *residency, int32_t device)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < residency->n; i++) {
+        const um_region_state_t *region = residency->region[i];
+
+        for (uint32_t b = 0; b < region->n_blocks; b++)
+            if (region->block[b].device == device && (region->block[b].where == UM_WHERE_DEVICE ||
+                                                      region->block[b].where == UM_WHERE_BOTH))
+                bytes += um_block_end(region, b) - um_block_start(region, b);
+    }
+    return bytes;
+}
+
 uint32_t um_residency_word(const um_residency_t *residency, uint32_t id)
 {
     const um_region_state_t *region = um_residency_find(residency, id);

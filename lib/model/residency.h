@@ -117,6 +117,9 @@ bool um_residency_settled_from(um_residency_t *residency, uint32_t region, uint6
 size_t um_residency_extents(um_residency_t *residency, uint32_t region, uint64_t addr,
                             uint64_t bytes, um_extent_t *out, size_t max);
 
+/* Bytes of managed memory that are believed to be on a device. Looks at every block. */
+uint64_t um_residency_device_bytes(const um_residency_t *residency, int32_t device);
+
 /* Figures since the start. */
 typedef struct um_residency_stats {
     uint64_t looks;        /* questions about a range */

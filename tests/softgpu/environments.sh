@@ -116,7 +116,50 @@ export SOFTGPU_USED=58M
 ok "a GPU that others filled: as alone" as_alone "${run[@]}" "${program[@]}"
 ok "a GPU that others filled: nothing is hinted" no_hints
 ok "a GPU that others filled: said" says 'nothing prefetched; refused [0-9]+ capacity'
-unset SOFTGPU_MEMORY SOFTGPU_USED UMRT_HEADROOM_BYTES
+unset SOFTGPU_USED
+# Each rank has its part, and a budget is kept to, whatever is free.
+too_little() {
+    ok "$1: as alone" as_alone env "$2" "${run[@]}" "${program[@]}"
+    ok "$1: nothing is hinted" no_hints
+    ok "$1: said" says 'nothing prefetched; refused [0-9]+ capacity'
+}
+enough() {
+    ok "$1: as alone" as_alone env "${@:2}" "${run[@]}" "${program[@]}"
+    ok "$1: hints are given" [ "$(hints)" -gt 0 ]
+}
+too_little "sixty ranks on one GPU" OMPI_COMM_WORLD_LOCAL_SIZE=60
+enough "sixty ranks, which is said not to matter" OMPI_COMM_WORLD_LOCAL_SIZE=60 UMRT_BUDGET=all
+enough "as many GPUs as ranks" OMPI_COMM_WORLD_LOCAL_SIZE=4 SOFTGPU_GPUS=4
+too_little "a budget of bytes" UMRT_BUDGET=1M
+too_little "a budget of percent" UMRT_BUDGET=1%
+ok "a budget as a flag" as_alone "$umrt" run --budget=1M -- "${program[@]}"
+ok "a budget as a flag: nothing is hinted" no_hints
+ok "no budget" gives 2 "$umrt" run --budget=half -- "${program[@]}"
+ok "no budget: said" says "budget.*half"
+unset SOFTGPU_MEMORY UMRT_HEADROOM_BYTES
+# Other processes of umrt's on the GPU are seen; nobody told of them.
+timeout 60 "$umrt" run -q --budget all -- "$programs/soak" 20 >/dev/null 2>&1 </dev/null &
+beside=$!
+for _ in {1..100}; do
+    grep -q "@umrt/$(id -u)/GPU-" /proc/net/unix && break
+    sleep 0.1
+done
+ok "another process on the GPU: as alone" as_alone env UMRT_LOG_LEVEL=2 "${run[@]}" "${program[@]}"
+ok "another process on the GPU: seen" says '2 processes share gpu 0'
+kill "$beside" 2>/dev/null
+wait "$beside" 2>/dev/null
+
+# 20: a host that has nothing left, of the machine's memory or of the control group's: nothing is brought there.
+to_the_host() { "$umrt" dump -t hint t.umt | grep 'device=host' | grep -c 'result=applied'; }
+back=("$umrt" run --advisors "first_touch,ahead,readback" --guard-per-mille 0 --trace t.umt -- "$programs/back_and_forth" 8 6)
+alone "$programs/back_and_forth" 8 6
+rm -f t.umt
+ok "a host with room: as alone" as_alone "${back[@]}"
+ok "a host with room: results are brought back" [ "$(to_the_host)" -gt 0 ]
+rm -f t.umt
+ok "a host without room: as alone" as_alone env UMRT_HOST_HEADROOM_BYTES=1000G "${back[@]}"
+ok "a host without room: nothing is brought back" [ "$(to_the_host)" = 0 ]
+rm -f t.umt
 
 # 23: why a trace has no faults and migrations: the option, the platform, or there were none.
 reported() { "$umrt" report t.umt 2>&1 | tr '\n' ' ' | grep -qE -- "$1" || { "$umrt" report t.umt; return 1; }; }

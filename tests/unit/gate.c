@@ -308,3 +308,122 @@ Test(gate, what_is_leaving_makes_room_for_what_comes_behind_it)
     cr_assert_eq(propose(gate, 32 * MIB, 4 * MIB, 4), 0);
     finish(gate);
 }
+
+/* ---- shares ---- */
+
+static uint64_t there; /* of ours, on the GPU */
+
+static uint64_t there_now(void *ctx, int32_t device)
+{
+    (void)ctx;
+    return device == FAKE_GPU ? there : 0;
+}
+
+static um_gate_t *sharing_gate(const char *budget, uint32_t ranks)
+{
+    um_share_config_t share = {.local_ranks = ranks, .gpus = "/nowhere"};
+
+    cr_assert(um_budget_parse(budget, &share.budget));
+    cr_assert_eq(um_share_new(&share, &config.share), UM_OK);
+    config.device_bytes = there_now;
+    return new_gate();
+}
+
+Test(gate, keeps_to_the_budget_whatever_is_free)
+{
+    um_gate_t *gate = sharing_gate("64M", 1);
+
+    cr_assert_eq(propose(gate, 0, 96 * MIB, 1), 2);
+    expect_refused(gate, UM_HINT_REFUSED_CAPACITY, 1);
+    there = 60 * MIB; /* they have arrived, but for 4 MiB that went back */
+    cr_assert_eq(propose(gate, 64 * MIB, 8 * MIB, 100000000), 0);
+    cr_assert_eq(propose(gate, 64 * MIB, 4 * MIB, 200000000), 1);
+    cr_assert_eq(um_gate_room_bytes(gate, &launch, 200000001), 0);
+    finish(gate);
+}
+
+Test(gate, ranks_on_one_gpu_keep_to_their_parts_of_it)
+{
+    um_gate_t *gate;
+
+    keeper.free = 200 * MIB;
+    config.headroom_bytes = 8 * MIB;
+    gate = sharing_gate("auto", 3); /* (200 - 8) / 3 = 64 each */
+    cr_assert_eq(propose(gate, 0, 96 * MIB, 1), 2);
+    expect_refused(gate, UM_HINT_REFUSED_CAPACITY, 1);
+    finish(gate);
+}
+
+Test(gate, what_is_free_bounds_a_budget)
+{
+    um_gate_t *gate;
+
+    keeper.free = 40 * MIB;
+    config.headroom_bytes = 8 * MIB;
+    gate = sharing_gate("90M", 1);
+    cr_assert_eq(propose(gate, 0, 96 * MIB, 1), 1);
+    finish(gate);
+}
+
+Test(gate, who_shares_a_gpu_queues_less)
+{
+    um_gate_t *gate;
+
+    config.max_in_flight = 40;
+    config.piece_bytes = 2 * MIB;
+    gate = sharing_gate("auto", 2);
+    cr_assert_eq(propose(gate, 0, 2 * MIB, 1), 1); /* from then on it is known */
+    cr_assert_eq(propose(gate, 2 * MIB, 98 * MIB, 2), 19);
+    cr_assert_eq(um_share_processes(config.share, FAKE_GPU, 3), 2);
+    finish(gate);
+}
+
+/* ---- the machine's memory ---- */
+
+static uint64_t host_has;
+static unsigned host_asked;
+
+static uint64_t host_now(void *ctx)
+{
+    (void)ctx;
+    host_asked++;
+    return host_has;
+}
+
+static uint32_t propose_to_host(um_gate_t *gate, uint64_t offset, uint64_t bytes, uint64_t now_ns)
+{
+    um_hint_t hint = prefetch(offset, bytes);
+
+    hint.device = UM_DEVICE_HOST;
+    cause.now_ns = now_ns;
+    return um_gate_propose(gate, &hint, &cause);
+}
+
+Test(gate, brings_no_more_to_the_host_than_it_can_hold)
+{
+    um_gate_t *gate;
+
+    config.host_bytes = host_now;
+    host_has = 70 * MIB;
+    gate = new_gate();
+    cr_assert_eq(propose_to_host(gate, 0, 96 * MIB, 1), 2);
+    expect_refused(gate, UM_HINT_REFUSED_CAPACITY, 1);
+    cr_assert_eq(propose_to_host(gate, 64 * MIB, 6 * MIB, 2), 1);
+    cr_assert_eq(host_asked, 1);
+    host_has = 0;
+    cr_assert_eq(propose_to_host(gate, 90 * MIB, 2 * MIB, 1000000000), 0);
+    cr_assert_eq(host_asked, 2);
+    cr_assert_eq(propose(gate, 96 * MIB, 4 * MIB, 1000000001), 1); /* the GPU is another matter */
+    finish(gate);
+}
+
+Test(gate, a_host_that_nobody_asks_holds_anything)
+{
+    um_gate_t *gate;
+
+    config.host_bytes = host_now;
+    host_has = UINT64_MAX;
+    gate = new_gate();
+    cr_assert_eq(propose_to_host(gate, 0, 96 * MIB, 1), 3);
+    finish(gate);
+}
