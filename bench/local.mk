@@ -29,7 +29,7 @@ EXTRA_DIST += %D%/results
 # what the driver model is back-tested against: needs nvcc to build, a GPU to run
 EXTRA_DIST += %D%/backtest.cu
 examples: %D%/backtest
-%D%/backtest: $(top_srcdir)/%D%/backtest.cu $(top_srcdir)/examples/example.h
+%D%/backtest: $(top_srcdir)/%D%/backtest.cu $(top_srcdir)/examples/example.h | um-need-nvcc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -o $@ $<
 CLEANFILES += %D%/backtest
@@ -41,7 +41,7 @@ NVCC_ARCH = sm_90
 EXTRA_DIST += %D%/workloads/workload.h $(UM_WORKLOADS:%=%D%/workloads/%.cu)
 workloads: $(UM_WORKLOADS:%=%D%/workloads/%)
 $(UM_WORKLOADS:%=%D%/workloads/%): %: $(top_srcdir)/%.cu $(top_srcdir)/%D%/workloads/workload.h \
-		$(top_srcdir)/examples/example.h
+		$(top_srcdir)/examples/example.h | um-need-nvcc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -arch=$(NVCC_ARCH) -Xcompiler -O3,-Wextra -o $@ $<
 .PHONY: workloads

@@ -15,7 +15,7 @@ EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/soft
 if UM_WITH_CUDA
 um_soft_libraries = tests/softgpu/lib64/libcuda.so.1 tests/softgpu/lib64/libcupti.so.13
 um_soft_programs = $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%) $(um_soft_tests:%=tests/softgpu/bin/%) tests/softgpu/bin/conformance \
-	tests/softgpu/bin/interface
+	tests/softgpu/bin/interface tests/softgpu/bin/back_and_forth-umrt
 check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
@@ -48,6 +48,11 @@ um_soft_program = $(MKDIR_P) tests/softgpu/bin && $(CC) $(um_soft_flags)
 $(UM_DRIVER_EXAMPLES:%=tests/softgpu/bin/%): tests/softgpu/bin/%: examples/driver_api/%.c \
 		examples/driver_api/driver_api.h tests/softgpu/lib64/libcuda.so.1
 	$(AM_V_GEN)$(um_soft_program) -o $@ $< tests/softgpu/lib64/libcuda.so.1
+# the same program with the one line of umrt
+tests/softgpu/bin/back_and_forth-umrt: examples/driver_api/back_and_forth.c \
+		examples/driver_api/driver_api.h lib/um_runtime.h $(um_soft_libraries) libumrt.la
+	$(AM_V_GEN)$(um_soft_program) -DWITH_UMRT -o $@ $(srcdir)/examples/driver_api/back_and_forth.c \
+		.libs/libumrt.so tests/softgpu/lib64/libcuda.so.1
 tests/softgpu/bin/interface: tests/softgpu/interface.c examples/driver_api/driver_api.h \
 		lib/um_runtime.h lib/um_event.h $(um_soft_libraries) libumrt.la
 	$(AM_V_GEN)$(um_soft_program) -o $@ $(srcdir)/tests/softgpu/interface.c .libs/libumrt.so \

@@ -1,5 +1,6 @@
 /*
- * back_and_forth [MIB [ROUNDS]] - the CPU writes an array, the GPU adds one to it, the CPU reads it.
+ * back_and_forth [MIB [ROUNDS [hand]]] - the CPU writes an array, the GPU adds one to it, the CPU reads it. With
+ * `hand` it also prefetches both ways, as an expert would.
  */
 #include "driver_api.h"
 
@@ -7,6 +8,7 @@ int main(int argc, char **argv)
 {
     uint64_t n = (argc > 1 ? strtoull(argv[1], NULL, 10) : 16) << 18;
     int rounds = argc > 2 ? atoi(argv[2]) : 3;
+    bool hand = argc > 3 && strcmp(argv[3], "hand") == 0;
     CUmodule module = start(argv[0], 0);
     CUfunction add_one;
     CUdeviceptr data;
@@ -17,7 +19,11 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < n; i++)
         floats(data)[i] = (float)(i % 7);
     for (int r = 0; r < rounds; r++) {
+        if (hand)
+            prefetch(data, n * sizeof(float), false);
         launch(add_one, NULL, (void *[]){&data, &n});
+        if (hand)
+            prefetch(data, n * sizeof(float), true);
         CHECK(cuCtxSynchronize());
         for (uint64_t i = 0; i < n; i++)
             sum += (double)floats(data)[i];

@@ -2,16 +2,21 @@
  * driver_api.h - what the driver-API examples share: checked calls, one context, the kernels.
  *
  * They need no toolkit at run time: KERNELS names the module (kernels.ptx, default beside the program).
+ * Built with -DWITH_UMRT the program calls um_runtime_init(NULL) first: the one-line use.
  */
 #ifndef DRIVER_API_H
 #define DRIVER_API_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cuda.h>
+#ifdef WITH_UMRT
+#include <um_runtime.h>
+#endif
 
 #define CHECK(call)                                                                                \
     do {                                                                                           \
@@ -52,6 +57,9 @@ static inline CUmodule start(const char *program, int ordinal)
     CUcontext context;
     CUmodule module;
 
+#ifdef WITH_UMRT
+    um_runtime_init(NULL);
+#endif
     CHECK(cuInit(0));
     CHECK(cuDeviceGet(&device, ordinal));
     CHECK(cuDevicePrimaryCtxRetain(&context, device));
@@ -64,6 +72,19 @@ static inline CUmodule start(const char *program, int ordinal)
 static inline void launch(CUfunction f, CUstream stream, void **params)
 {
     CHECK(cuLaunchKernel(f, 256, 1, 1, 256, 1, 1, 0, stream, params, NULL));
+}
+
+/* All of it to the GPU, or to the CPU; in one call: what a large one costs is in ../example.h. */
+static inline void prefetch(CUdeviceptr addr, size_t bytes, bool to_host)
+{
+#if CUDA_VERSION >= 13000
+    CUmemLocation where = {.type =
+                               to_host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE};
+
+    CHECK(cuMemPrefetchAsync(addr, bytes, where, 0, NULL));
+#else
+    CHECK(cuMemPrefetchAsync(addr, bytes, to_host ? CU_DEVICE_CPU : 0, NULL));
+#endif
 }
 
 /* Managed memory as the CPU sees it. */
