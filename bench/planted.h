@@ -4,7 +4,11 @@
  *
  * Two sets. The fitted one is what the rules were written with. The held-out ones (draws 0 to 3) are of
  * other sizes, rounds, numbers of buffers and structures, with healthy work around the fault, drawn by lot
- * from a seed; which structures a draw may use was settled before it was looked at.
+ * from a seed; which structures a draw may use was settled before any was looked at. A draw whose misses were
+ * looked at, to mend a rule, is no measure any more: then the next one's figure counts. Where a program
+ * turned out not to have the fault that it was named for, it was mended for all draws (three times: what
+ * else is on the device was too large beside the data, nothing waited for the late data, and streams without
+ * a wait kept a buffer each).
  */
 #ifndef UM_PLANTED_H
 #define UM_PLANTED_H

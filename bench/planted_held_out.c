@@ -424,8 +424,10 @@ static void sweeps(um_gen_t *gen)
     scene_t s = managed(gen);
 
     cpu(&s, W, 1000);
-    while (again(&s))
+    while (again(&s)) {
         gpu(&s, R, 0);
+        wait(&s); /* or each stream would have its own buffer for itself */
+    }
     end(&s);
 }
 
@@ -963,7 +965,7 @@ static const um_planted_t programs[] = {
     {"never-on-cpu", "GPU alone", gpu_alone, 0, NULL, 1, WHOLE},
     {"pageable-copy", "pageable", fetched, 0, copies_pageable, 1, ANY},
     {"used-once", "frames", once, 0, NULL, 1, WHOLE},
-    {"cyclic-sweep", "sweeps", sweeps, 75, NULL, 1, WHOLE},
+    {"cyclic-sweep", "sweeps", sweeps, 65, NULL, 1, WHOLE},
     {"eviction", "at random", at_random, 60, NULL, 1, WHOLE},
     {"not-evictable", "held", held, 60, NULL, 1, NO_CPU},
     {"read-mostly-written", "written", written_read_mostly, 0, NULL, 1, WHOLE},

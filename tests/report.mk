@@ -74,3 +74,7 @@ tests_unit_code_print_SOURCES = tests/unit/code_print.c $(report_code)
 tests_unit_code_print_LDADD = $(report_ldadd)
 dist_check_SCRIPTS += tests/cli/code_compiles.sh
 EXTRA_DIST += tests/cli/library.hpp
+# the first finding on programs with a planted fault, as make bench-report
+check_PROGRAMS += tests/unit/report_accuracy
+tests_unit_report_accuracy_SOURCES = tests/unit/report_accuracy.c $(um_planted)
+tests_unit_report_accuracy_LDADD = $(report_ldadd)

@@ -65,6 +65,8 @@ static void add_change(region_t *region, um_change_t change, const um_changed_re
     uint64_t end = meant->part_end;
 
     region->changes |= 1u << change;
+    if (change == UM_CHANGE_BOTH_WAYS)
+        region->changes |= 1u << UM_CHANGE_PREFETCH | 1u << UM_CHANGE_PREFETCH_BACK;
     if (change != UM_CHANGE_MAP)
         return;
     region->part_from = end ? meant->part_from : 0;
@@ -182,7 +184,7 @@ static um_status_t find_places(changing_t *c)
                 region->last_host = 0;
             } else {
                 if (HAS(region, UM_CHANGE_PREFETCH_BACK) && region->last_launch &&
-                    touch->kind == UM_ACCESS_READ)
+                    (touch->kind == UM_ACCESS_READ || HAS(region, UM_CHANGE_BOTH_WAYS)))
                     status = add_back(c, region->last_launch - 1, touch);
                 else
                     region->last_launch = 0; /* it has it again */

@@ -36,22 +36,39 @@ static um_status_t run(const um_predict_t *with, const um_workload_t *workload, 
 }
 
 /* What a kind is about; what the model's own run of the program does not show, it cannot say more of. */
-static bool shows(const um_finding_t *f, const um_sim_result_t *base)
+static bool shows(const um_report_t *r, const um_finding_t *f, const um_sim_result_t *base)
 {
+    uint64_t evicted = 0, peer = 0, late = 0;
     const struct {
         const char *kind;
         uint64_t shown;
+        const uint64_t *recorded; /* of which at least half is shown; NULL = some of it is */
     } about[] = {
-        {"thrashing", base->thrash_throttles},     {"eviction", base->evicted_bytes},
-        {"cyclic-sweep", base->evicted_bytes},     {"not-evictable", base->evicted_bytes},
-        {"harmful-prefetch", base->evicted_bytes}, {"gpu-bounce", base->bytes_peer},
-        {"host-read-tail", base->cpu_faults},      {"first-touch", base->gpu_faults},
-        {"demand-faulting", base->gpu_faults},     {"sparse-faulting", base->gpu_faults},
+        {"thrashing", base->thrash_throttles, NULL},
+        {"eviction", base->evicted_bytes, &evicted},
+        {"cyclic-sweep", base->evicted_bytes, &evicted},
+        {"not-evictable", base->evicted_bytes, &evicted},
+        {"harmful-prefetch", base->evicted_bytes, &evicted},
+        {"gpu-bounce", base->bytes_peer, &peer},
+        {"late-prefetch", base->late_bytes, &late},
+        {"host-read-tail", base->cpu_faults, NULL},
+        {"first-touch", base->gpu_faults, NULL},
+        {"demand-faulting", base->gpu_faults, NULL},
+        {"sparse-faulting", base->gpu_faults, NULL},
+        {"wrong-location", base->bytes_remote + base->bytes_peer, NULL},
     };
+
+    for (size_t g = 0; g < r->regions.n_groups; g++) {
+        evicted += r->regions.groups[g].uses.evicted_bytes;
+        peer += r->regions.groups[g].uses.peer_bytes;
+    }
+    if (f->own)
+        late = r->regions.uses.own[f->own - 1].late_bytes;
 
     for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
         if (!strcmp(f->kind->name, about[i].kind))
-            return about[i].shown > 0;
+            return about[i].shown &&
+                   (!about[i].recorded || about[i].shown >= *about[i].recorded / 2);
     }
     return true;
 }
@@ -167,24 +184,25 @@ static void error_bar(const um_predict_t *with, const um_sim_result_t *base,
 static um_status_t try_prefetch(predicting_t *p, um_finding_t *f, size_t n)
 {
     um_workload_change_t change = p->changes[n];
-    um_change_t change_was = change.change;
+    bool both = !strcmp(f->kind->name, "ping-pong"), mapped = change.change == UM_CHANGE_MAP;
     um_saving_t alone;
     um_status_t status;
 
-    change.change = UM_CHANGE_PREFETCH;
+    change.change = both ? UM_CHANGE_BOTH_WAYS : UM_CHANGE_PREFETCH;
     status = saving(p, &change, 1, &alone);
     if (status || alone.ns <= f->alone_ns)
         return status == UM_ERR_FULL ? UM_OK : status;
     p->changes[n] = change;
-    f->change = UM_CHANGE_PREFETCH;
+    f->change = change.change;
     f->alone_ns = alone.ns;
     f->error_ns = alone.error_ns;
     f->asks = UM_CHANGE_NONE;
     *f->advice = '\0';
     um_say_in(f->advice,
-              "prefetch it to the GPU right before the launch that takes it, on the same "
-              "stream: replayed, that is better than to %s",
-              change_was == UM_CHANGE_MAP ? "keep it with the CPU" : "call it earlier");
+              "prefetch it to the GPU right before the launch that takes it, on the same stream%s: "
+              "replayed, that is better than to %s",
+              both ? ", and back to the CPU behind it" : "",
+              mapped ? "keep it with the CPU" : "call it earlier");
     return UM_OK;
 }
 
@@ -220,6 +238,25 @@ static bool find_room(predicting_t *p, um_findings_t *findings)
     return false;
 }
 
+/* The model's own run of the program takes about as long as it did, within the worst that it was ever off by;
+ * else it is another program to it (work side by side that was recorded while it waited, say). */
+static bool is_like_it(const predicting_t *p, um_findings_t *findings)
+{
+    const um_error_bar_t *bar = um_error_bar_find(p->with->machine);
+    const um_trace_stat_t *trace = p->report->n_traces ? &p->report->traces[0] : NULL;
+    uint64_t span =
+        trace && trace->last_ns > trace->first_ns ? trace->last_ns - trace->first_ns : 0;
+    double most = 1 + (bar ? bar->worst_percent : 100) / 100.0;
+
+    if (!span || ((double)p->base.total_ns <= (double)span * most &&
+                  (double)span <= (double)p->base.total_ns * most))
+        return true;
+    snprintf(findings->why_not, sizeof(findings->why_not),
+             "the model's own run of this trace takes %s, not %s", um_h(um_ns(p->base.total_ns)),
+             um_h(um_ns(span)));
+    return false;
+}
+
 um_status_t um_predict_findings(void *predict, const um_report_t *report, um_findings_t *findings)
 {
     const um_predict_t *with = predict;
@@ -246,6 +283,10 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
     }
     p->left -= p->cost;
     status = run(with, w, p->room_bytes, &p->base);
+    if (!status && !is_like_it(p, findings)) {
+        free(p);
+        return UM_OK;
+    }
     if (!status)
         error_bar(with, &p->base, findings);
     p->percent = findings->error_percent;
@@ -256,9 +297,9 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
 
         if (!make_change(p, f, tried))
             continue;
-        if (!shows(f, &p->base)) {
+        if (!shows(report, f, &p->base)) {
             um_say_in(f->predicted,
-                      "not replayed: the model's own run of this trace shows none of it");
+                      "not replayed: the model's own run of this trace does not show it");
             continue;
         }
         got = saving(p, &p->changes[tried], 1, &alone);
@@ -266,7 +307,7 @@ um_status_t um_predict_findings(void *predict, const um_report_t *report, um_fin
             f->alone_ns = alone.ns;
             f->error_ns = alone.error_ns;
         }
-        if (got == UM_OK && f->alone_ns <= 0 &&
+        if (got == UM_OK && f->alone_ns <= (int64_t)f->error_ns &&
             (f->change == UM_CHANGE_MAP || f->change == UM_CHANGE_EARLIER))
             got = try_prefetch(p, f, tried);
         if (got == UM_ERR_NO_MEMORY)

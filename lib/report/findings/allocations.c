@@ -1,6 +1,15 @@
 /* Memory in the wrong family or allocated too often. */
 #include "finding.h"
 
+static uint64_t first_touch_ns(const um_report_t *r, uint32_t g)
+{
+    uint64_t ns = 0;
+
+    for (size_t p = 0; p < r->kernels.n_pairs; p++)
+        ns += r->kernels.pairs[p].group == g ? r->kernels.pairs[p].first_ns : 0;
+    return ns;
+}
+
 UM_DETECTOR(um_detect_churn)
 {
     for (uint32_t g = 0; g < report->regions.n_groups; g++) {
@@ -27,11 +36,13 @@ UM_DETECTOR(um_detect_churn)
             um_say_in(f.seen, "; each new one faults again: %s GPU fault records",
                       um_h(um_count(group->sums.gpu_faults)));
         um_say_in(f.advice, "keep the buffer, or take it from a pool");
-        f.change = group->family == UM_FAMILY_MANAGED ? UM_CHANGE_DEVICE : UM_CHANGE_NONE;
+        /* What the CPU writes has to come to each new one, and to one that is kept as well. */
+        f.change = group->gpu_only == group->regions ? UM_CHANGE_DEVICE : UM_CHANGE_NONE;
         f.asks = UM_CHANGE_POOL;
-        f.win_ns = group->sums.gpu_ns;
-        um_say_in(f.basis, "GPU fault service in these short-lived regions; the calls' own time is "
-                           "not in the trace");
+        f.win_ns = first_touch_ns(report, g);
+        um_say_in(f.basis,
+                  "GPU fault service for the first touches of these short-lived regions; the "
+                  "calls' own time is not in the trace");
         um_finding_evidence(&f, "allocations", um_count(group->regions));
         um_finding_evidence(&f, "reallocations", um_count(group->reused));
         um_finding_evidence(&f, "bytes_each", um_bytes(group->bytes));

@@ -68,6 +68,7 @@ bool um_held_back(const um_report_t *r)
     return memory && held >= memory / 100 * r->limits.held_percent && managed <= memory;
 }
 
+/* What a prefetch pushes out pushes something out itself when it comes back: hence half. */
 bool um_pushed_out_by_prefetch(const um_report_t *r)
 {
     uint64_t pushed = 0, evicted = 0;
@@ -80,5 +81,5 @@ bool um_pushed_out_by_prefetch(const um_report_t *r)
     }
     for (uint32_t g = 0; g < r->regions.n_groups; g++)
         evicted += r->regions.groups[g].uses.evicted_bytes;
-    return pushed && pushed >= evicted / 100 * r->limits.hint_percent;
+    return pushed && pushed * 2 >= evicted / 100 * r->limits.hint_percent;
 }

@@ -44,8 +44,7 @@ static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *grou
         if (group->bytes > set->end_offset - set->first_offset)
             um_say_in(f->advice, " (this part only, not all of the region)");
     } else {
-        f->change = UM_CHANGE_PREFETCH;
-        f->asks = UM_CHANGE_BOTH_WAYS;
+        f->change = UM_CHANGE_BOTH_WAYS;
         um_say_in(f->advice,
                   "move it in one piece ahead of each side: to the GPU before the launch, "
                   "to the CPU before it reads");
