@@ -22,8 +22,8 @@ typedef enum um_change {
     UM_CHANGE_EARLIER = 10,      /* its prefetches come before the launch before */
     UM_CHANGE_ROOM = 11,         /* all of the GPU's memory for managed data */
     UM_CHANGE_DROP_REPEATS = 12, /* its own calls that ask for what holds already */
-    UM_CHANGE_REPLAYED = 12,
-    UM_CHANGE_BOTH_WAYS = 13, /* to the GPU before the launch, to the CPU behind it */
+    UM_CHANGE_BOTH_WAYS = 13,    /* to the GPU before the launch, to the CPU behind it */
+    UM_CHANGE_REPLAYED = 13,
     UM_CHANGE_POPULATE = 14,  /* to the GPU, once, behind the allocation */
     UM_CHANGE_POOL = 15,      /* from a stream-ordered pool */
     UM_CHANGE_WAIT = 16,      /* for the kernel, before the CPU touches it */
