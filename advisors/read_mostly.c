@@ -36,7 +36,8 @@ typedef enum state {
     WITHDRAWN /* all is to be taken back */
 } state_t;
 
-typedef enum judgement { UNKNOWN = 0, WORTH_COPIES = 1, WRITTEN = 2 } judgement_t;
+/* AGAINST: somebody writes it, or its copies did not pay. */
+typedef enum judgement { UNKNOWN = 0, WORTH_COPIES = 1, AGAINST = 2 } judgement_t;
 
 typedef struct verdict {
     uint64_t place; /* 0 = free */
@@ -181,7 +182,7 @@ static void inherit(read_mostly_t *self, region_t *region)
 
     if (!verdict || verdict->to > region->bytes)
         return;
-    if (verdict->judgement == WRITTEN) {
+    if (verdict->judgement == AGAINST) {
         region->ban = region->ban_until = FIRST_BAN;
     } else if (verdict->own ? verdict->paid : verdict->runs >= PROVEN && verdict->age <= STALE) {
         region->spared = true;
@@ -195,7 +196,7 @@ static void inherit(read_mostly_t *self, region_t *region)
 static void withdraw(read_mostly_t *self, region_t *region)
 {
     if (is_advised(region))
-        reach(self, region, WRITTEN);
+        reach(self, region, AGAINST);
     region->spared = region->promised = false;
     region->ban = region->ban ? 2 * region->ban : FIRST_BAN;
     region->ban_until = region->takes + region->ban;
@@ -344,6 +345,15 @@ static void on_kernel(read_mostly_t *self, const um_ev_kernel_t *kernel)
             entry->is_const |= (uint64_t)1 << i;
 }
 
+/* By the guard: it did not win. All that is advised goes, range by range. */
+static void on_taken_back(read_mostly_t *self, region_t *region)
+{
+    if (!is_advised(region))
+        return;
+    withdraw(self, region);
+    region->state = WATCHED;
+}
+
 /* Our advice has been taken, or will not be. */
 static void on_hint(read_mostly_t *self, const um_ev_hint_t *hint)
 {
@@ -362,6 +372,8 @@ static void on_hint(read_mostly_t *self, const um_ev_hint_t *hint)
     }
     if (region->state == WATCHED && hint->kind == UM_HINT_READ_MOSTLY)
         region->state = WITHDRAWN; /* somebody wrote while the advice was on its way */
+    if (region->state != WITHDRAWN && hint->kind == UM_HINT_UNSET_READ_MOSTLY)
+        on_taken_back(self, region);
     if (hint->kind != wanted(region).kind)
         return; /* said of a state that is over */
     region->done_bytes += hint->bytes;
@@ -439,7 +451,7 @@ static void on_learned(read_mostly_t *self, const um_ev_learned_t *learned)
     verdict_t *verdict;
 
     if (strcmp(learned->who, "read_mostly") != 0 || value[TO] <= value[FROM] ||
-        (value[JUDGEMENT] != WORTH_COPIES && value[JUDGEMENT] != WRITTEN) ||
+        (value[JUDGEMENT] != WORTH_COPIES && value[JUDGEMENT] != AGAINST) ||
         !(verdict = verdict_of(self, learned->shape, learned->role)))
         return;
     verdict->judgement = (uint32_t)value[JUDGEMENT];

@@ -78,7 +78,8 @@ UM_API void um_runtime_info(um_runtime_info_t *out);
 
 /* Saves what was learned so far into the profile, which happens at the end by itself. Reads and writes
  * files, makes no CUDA call; not for inner loops. UM_OK also where there is nothing to save;
- * UM_ERR_STATE before init and where no profile was asked for; else what went wrong, of which a line was
+ * UM_ERR_STATE before init and where no profile was asked for; UM_ERR_BUSY where the driver has held umrt's own
+ * thread up for two seconds; else what went wrong, of which a line was
  * said, too. */
 UM_API um_status_t um_sync_profile(void);
 

@@ -578,17 +578,27 @@ um_status_t um_bus_start(um_bus_t *bus)
     return UM_OK;
 }
 
-void um_bus_sync(um_bus_t *bus)
+bool um_bus_sync_for(um_bus_t *bus, uint64_t wait_ms)
 {
+    uint64_t start_ns = um_clock_ns();
     uint32_t ticket, synced;
 
     if (atomic_load(&bus->state) != UM_BUS_RUNNING || pthread_equal(pthread_self(), bus->thread))
-        return;
+        return true;
     ticket = atomic_fetch_add(&bus->syncs, 1) + 1;
     um_bus_wake(bus);
     while ((int32_t)((synced = atomic_load(&bus->synced)) - ticket) < 0 &&
-           !atomic_load(&bus->done) && atomic_load(&bus->state) != UM_BUS_ABANDONED)
+           !atomic_load(&bus->done) && atomic_load(&bus->state) != UM_BUS_ABANDONED) {
+        if (wait_ms != UINT64_MAX && um_clock_ns() - start_ns >= wait_ms * 1000000u)
+            return false;
         um_futex_wait(&bus->synced, synced, UM_IDLE_TICK_NS);
+    }
+    return true;
+}
+
+void um_bus_sync(um_bus_t *bus)
+{
+    um_bus_sync_for(bus, UINT64_MAX);
 }
 
 static uint64_t um_bus_total(const um_bus_t *bus, bool lost)

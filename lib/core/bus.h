@@ -33,6 +33,8 @@ bool um_bus_post(um_bus_t *bus, const um_event_t *event, bool wake);
 /* Everything posted before the call is through all sinks when it returns. At once when the bus does not
  * run, or from the bus thread. */
 void um_bus_sync(um_bus_t *bus);
+/* The same for so long at most, where a sink may be held up in the driver; false = it was not all. */
+bool um_bus_sync_for(um_bus_t *bus, uint64_t wait_ms);
 uint64_t um_bus_lost(const um_bus_t *bus);
 uint64_t um_bus_posted(const um_bus_t *bus);
 /* Drains and joins; posts after it are dropped silently. false = a sink got nowhere for a second and

@@ -16,6 +16,9 @@
 #define MAX_GPUS  32
 #define MAX_SINKS 4
 
+/* One that nobody waits for any more is taken back, or its answer left for the next to throw away. */
+typedef enum request { NONE = 0, ASKED, COLLECTING, DONE } request_t;
+
 struct um_learning {
     char path[PATH_MAX];
     uint64_t began_ns;     /* since 1970 */
@@ -30,10 +33,10 @@ struct um_learning {
     _Atomic uint64_t told;
     bool tried; /* telling */
 
-    /* a request to the bus thread; `asked` is stored last by who asks, and first taken back */
+    /* a request to the bus thread: `hinter` is its from ASKED on, `ours` is the asker's once DONE */
     const um_hinter_t *hinter;
     um_profile_t *ours;
-    _Atomic bool asked;
+    _Atomic uint32_t request; /* request_t */
 };
 
 static uint64_t since_1970_ns(void)
@@ -220,10 +223,12 @@ static void on_idle(void *ctx)
 {
     um_learning_t *learning = ctx;
 
-    if (!atomic_load(&learning->asked))
+    uint32_t asked = ASKED;
+
+    if (!atomic_compare_exchange_strong(&learning->request, &asked, COLLECTING))
         return;
     learning->ours = collect(learning, learning->hinter);
-    atomic_store(&learning->asked, false);
+    atomic_store(&learning->request, DONE);
 }
 
 um_sink_t um_learning_sink(um_learning_t *learning)
@@ -231,14 +236,28 @@ um_sink_t um_learning_sink(um_learning_t *learning)
     return (um_sink_t){.ctx = learning, .event = on_event, .idle = on_idle};
 }
 
-static um_profile_t *ask_bus_thread(um_learning_t *learning, const um_hinter_t *hinter,
-                                    um_bus_t *bus)
+static um_status_t ask_bus_thread(um_learning_t *learning, const um_hinter_t *hinter, um_bus_t *bus,
+                                  um_profile_t **out)
 {
-    learning->hinter = hinter;
-    learning->ours = NULL;
-    atomic_store(&learning->asked, true);
-    um_bus_sync(bus);
-    return atomic_exchange(&learning->asked, false) ? NULL : learning->ours;
+    uint32_t request = atomic_load(&learning->request);
+    bool all;
+
+    if (request == DONE)
+        um_profile_free(learning->ours); /* an answer that came too late */
+    if (request == NONE || request == DONE) {
+        learning->hinter = hinter;
+        learning->ours = NULL;
+        atomic_store(&learning->request, ASKED);
+    }
+    all = um_bus_sync_for(bus, UM_LEARNING_WAIT_MS);
+    request = ASKED;
+    if (atomic_compare_exchange_strong(&learning->request, &request, NONE))
+        return all ? UM_OK : UM_ERR_BUSY; /* OK: it does not run */
+    if (request != DONE)
+        return UM_ERR_BUSY;
+    atomic_store(&learning->request, NONE);
+    *out = learning->ours;
+    return UM_OK;
 }
 
 /* What has been saved must not be added again by the next save. */
@@ -257,11 +276,14 @@ um_status_t um_learning_save(um_learning_t *learning, const um_hinter_t *hinter,
                             .began_ns = learning->began_ns,
                             .now_ns = since_1970_ns()};
     um_status_t status = UM_OK;
-    um_profile_t *ours;
+    um_profile_t *ours = NULL;
     char error[PATH_MAX + 256];
 
     pthread_mutex_lock(&learning->saves);
-    ours = bus ? ask_bus_thread(learning, hinter, bus) : collect(learning, hinter);
+    if (!bus)
+        ours = collect(learning, hinter);
+    else if ((status = ask_bus_thread(learning, hinter, bus, &ours)) != UM_OK)
+        um_log(UM_LOG_WARN, "the profile is not saved: umrt's own thread is held up in the driver");
     run.ours = ours;
     if (ours) {
         status = um_profile_save(learning->path, &run, error, sizeof(error));

@@ -26,7 +26,9 @@ um_sink_t um_learning_sink(um_learning_t *learning);
 void um_learning_tells(um_learning_t *learning, const um_sink_t *to);
 
 /* Takes over what the hinter knows and saves it. bus NULL = it has stopped; else it is asked on its
- * thread. Nothing learned: nothing is written. Says in one line what went wrong. */
+ * thread, UM_LEARNING_WAIT_MS at most: where it is held up in the driver that long, UM_ERR_BUSY. Nothing
+ * learned: nothing is written. Says in one line what went wrong. */
+#define UM_LEARNING_WAIT_MS 2000u
 um_status_t um_learning_save(um_learning_t *learning, const um_hinter_t *hinter, um_bus_t *bus);
 
 const char *um_learning_path(const um_learning_t *learning);

@@ -79,6 +79,13 @@ for mode in $modes; do
     ok "$mode: cuptiActivityDisable never returns" failing "cuptiActivityDisable hang by libumrt*" \
         "${command[@]}" -- "$programs/graph" 1 3
 done
+# Whoever asks for the profile to be saved meanwhile gets an answer.
+with_library=(env LD_LIBRARY_PATH="$UM_BUILDDIR/.libs:$LD_LIBRARY_PATH")
+"${with_library[@]}" UMRT_MODE=off "$programs/interface" sync >alone.out 2>/dev/null
+ok "um_sync_profile: cuMemGetInfo_v2 never returns" failing "cuMemGetInfo_v2 hang by libumrt*" \
+    "${with_library[@]}" UMRT_PROFILE="$tmp/h.ump" "$programs/interface" sync
+ok "um_sync_profile: it is said" grep -q 'the profile is not saved: .*held up in the driver' said
+"$programs/graph" 1 3 >alone.out
 ok "run: cuMemPrefetchAsync_v2 never returns" failing "cuMemPrefetchAsync_v2 hang by libumrt*" \
     "$umrt" run -q -- "$programs/graph" 1 3
 finish

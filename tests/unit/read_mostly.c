@@ -146,6 +146,41 @@ Test(read_mostly, advice_that_comes_into_force_late_is_taken_back)
     program_stop();
 }
 
+/* The guard speaks in the advisor's name. */
+static void guard_takes_back(uint64_t bytes)
+{
+    um_event_t event = {.type = UM_EV_HINT};
+
+    event.u.hint = (um_ev_hint_t){.kind = UM_HINT_UNSET_READ_MOSTLY,
+                                  .result = UM_HINT_APPLIED,
+                                  .addr = FAKE_BASE,
+                                  .bytes = bytes,
+                                  .device = UM_DEVICE_HOST,
+                                  .region = 1,
+                                  .who = "read_mostly",
+                                  .why = "it did not win"};
+    event.time_ns = tick();
+    feed(event);
+}
+
+Test(read_mostly, what_the_guard_takes_back_is_not_tried_again_soon)
+{
+    unsigned before;
+
+    start_read_mostly(true);
+    until_kept();
+    before = program.n_hints;
+    guard_takes_back(UM_BLOCK_BYTES); /* the block that was on trial, and then all */
+    guard_takes_back(16 * MIB);
+    for (int i = 0; i < 20; i++)
+        round_of(7, 16 * MIB, 0);
+    cr_assert_eq(advised(before), 0);
+    for (int i = 0; i < 200 && !advised(before); i++)
+        round_of(7, 16 * MIB, 0);
+    cr_assert_eq(advised(before), 1); /* but once more, later: it knows that none is in force */
+    program_stop();
+}
+
 Test(read_mostly, a_write_fault_takes_all_back)
 {
     um_event_t fault = {.type = UM_EV_GPU_FAULT};
@@ -249,6 +284,20 @@ Test(read_mostly, a_verdict_of_one_run_or_an_old_one_does_not)
         cr_assert_eq(program.n_hints, 0);
         program_stop();
     }
+}
+
+Test(read_mostly, what_the_guard_took_back_is_told_to_the_next_run)
+{
+    first_run_kept();
+    cr_assert_eq(kept.event[0].u.learned.value[0], 1);
+    next_run(5, 1);
+    run(7, 1);
+    wait_all();
+    run(7, 1);
+    cr_assert_eq(advised(0), 1);
+    guard_takes_back(16 * MIB);
+    program_stop_and_keep();
+    cr_assert_eq(kept.event[0].u.learned.value[0], 2);
 }
 
 Test(read_mostly, a_kernel_that_may_write_counts_more_than_any_verdict)
