@@ -3,36 +3,26 @@ EXTRA_DIST += tests/unit/cupti_program.h tests/fake/cuda.c tests/fake/cupti.c \
 	tests/gpu/safety.c tests/gpu/check_safety.sh \
 	tests/gpu/record_traces.sh tests/gpu/managed_allocator.c tests/gpu/torch_managed.py
 check_PROGRAMS += tests/unit/marks
-tests_unit_marks_SOURCES = tests/unit/marks.c
 if UM_WITH_CUDA
 check_PROGRAMS += tests/unit/cupti_decode tests/unit/cupti_driver tests/unit/cupti_live \
 	tests/unit/cupti_followed tests/unit/cupti_launches tests/unit/cupti_memory \
 	tests/unit/cupti_records tests/unit/cupti_deep tests/unit/cupti_threads
 UM_THREAD_TESTS += tests/unit/cupti_threads
-tests_unit_cupti_decode_SOURCES = tests/unit/cupti_decode.c
 cupti_cppflags = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
-tests_unit_cupti_driver_SOURCES = tests/unit/cupti_driver.c
 tests_unit_cupti_driver_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_driver_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_live_SOURCES = tests/unit/cupti_live.c
 tests_unit_cupti_live_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_live_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_followed_SOURCES = tests/unit/cupti_followed.c
 tests_unit_cupti_followed_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_followed_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_launches_SOURCES = tests/unit/cupti_launches.c
 tests_unit_cupti_launches_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_launches_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_memory_SOURCES = tests/unit/cupti_memory.c
 tests_unit_cupti_memory_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_memory_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_records_SOURCES = tests/unit/cupti_records.c
 tests_unit_cupti_records_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_records_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_deep_SOURCES = tests/unit/cupti_deep.c
 tests_unit_cupti_deep_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_deep_DEPENDENCIES = $(um_fakes)
-tests_unit_cupti_threads_SOURCES = tests/unit/cupti_threads.c
 tests_unit_cupti_threads_CPPFLAGS = $(cupti_cppflags)
 EXTRA_tests_unit_cupti_threads_DEPENDENCIES = $(um_fakes)
 

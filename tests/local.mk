@@ -1,5 +1,5 @@
-# Criterion programs: check_PROGRAMS += tests/unit/NAME, tests_unit_NAME_SOURCES = tests/unit/NAME.c;
-# LDADD below is the default. Scripts print TAP too: dist_check_SCRIPTS += tests/cli/NAME.sh.
+# Criterion programs: check_PROGRAMS += tests/unit/NAME, which is tests/unit/NAME.c unless tests_unit_NAME_SOURCES
+# says more; LDADD below is the default. Scripts print TAP too: dist_check_SCRIPTS += tests/cli/NAME.sh.
 # A program in which threads meet: UM_THREAD_TESTS += tests/unit/NAME, for ThreadSanitizer.
 AM_CPPFLAGS += $(CRITERION_CFLAGS)
 LDADD = libumcore.la $(CRITERION_LIBS)

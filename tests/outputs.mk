@@ -7,13 +7,11 @@ dist_check_SCRIPTS += tests/cli/report_outputs.sh
 EXTRA_DIST += tests/cli/check_schema.py tests/cli/check_sarif.py
 
 check_PROGRAMS += tests/unit/report_diff
-tests_unit_report_diff_SOURCES = tests/unit/report_diff.c
 tests_unit_report_diff_LDADD = $(report_ldadd) -lm
 
 dist_check_SCRIPTS += tests/cli/diff.sh
 
 check_PROGRAMS += tests/unit/export_sqlite
-tests_unit_export_sqlite_SOURCES = tests/unit/export_sqlite.c
 tests_unit_export_sqlite_LDADD = $(import_ldadd)
 dist_check_SCRIPTS += tests/cli/export.sh
 

@@ -5,7 +5,6 @@ report_stream = tests/unit/report_stream.h tests/unit/report_stream.c
 report_found = tests/unit/report_found.h $(report_stream)
 report_kinds = tests/unit/report_kinds.h $(report_found)
 
-tests_unit_attribution_SOURCES = tests/unit/attribution.c
 
 check_PROGRAMS += tests/unit/report_faults tests/unit/report_findings tests/unit/report_ping_pong
 tests_unit_report_faults_SOURCES = tests/unit/report_faults.c $(report_found)
@@ -27,7 +26,6 @@ tests_unit_report_logs_SOURCES = tests/unit/report_logs.c $(report_stream)
 tests_unit_report_logs_LDADD = $(report_ldadd)
 
 check_PROGRAMS += tests/unit/report_emitter tests/unit/report_golden
-tests_unit_report_emitter_SOURCES = tests/unit/report_emitter.c
 tests_unit_report_emitter_LDADD = $(report_ldadd)
 
 tests_unit_report_golden_SOURCES = tests/unit/report_golden.c $(report_stream)
@@ -57,7 +55,6 @@ tests_unit_report_random_SOURCES = tests/unit/report_random.c $(report_stream)
 tests_unit_report_random_LDADD = $(report_ldadd)
 
 check_PROGRAMS += tests/unit/sim_predict
-tests_unit_sim_predict_SOURCES = tests/unit/sim_predict.c
 tests_unit_sim_predict_LDADD = $(report_ldadd)
 
 # What a finding's change is in each CUDA and library; code_print writes it for a compiler.

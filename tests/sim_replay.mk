@@ -6,7 +6,6 @@ tests_unit_sim_bounds_SOURCES = tests/unit/sim_bounds.c tests/unit/sim_hand.h
 tests_unit_sim_bounds_LDADD = $(replay_ldadd)
 
 check_PROGRAMS += tests/unit/sim_bounds_hold
-tests_unit_sim_bounds_hold_SOURCES = tests/unit/sim_bounds_hold.c
 tests_unit_sim_bounds_hold_LDADD = $(replay_ldadd)
 
 dist_check_SCRIPTS += tests/cli/replay.sh tests/cli/replay_bad_input.sh tests/cli/replay_backtest.sh \

@@ -4,15 +4,9 @@ check_PROGRAMS += tests/unit/sim_uvm_faults tests/unit/sim_uvm_traces tests/unit
 sim_uvm_ldadd = libumtool.la $(LDADD) $(SQLITE_LIBS) $(JANSSON_LIBS)
 EXTRA_DIST += tests/unit/sim_uvm.h
 
-tests_unit_sim_uvm_faults_SOURCES = tests/unit/sim_uvm_faults.c
 tests_unit_sim_uvm_faults_LDADD = $(sim_uvm_ldadd)
-tests_unit_sim_uvm_traces_SOURCES = tests/unit/sim_uvm_traces.c
 tests_unit_sim_uvm_traces_LDADD = $(sim_uvm_ldadd)
-tests_unit_sim_uvm_memory_SOURCES = tests/unit/sim_uvm_memory.c
 tests_unit_sim_uvm_memory_LDADD = $(sim_uvm_ldadd)
-tests_unit_sim_uvm_thrash_SOURCES = tests/unit/sim_uvm_thrash.c
 tests_unit_sim_uvm_thrash_LDADD = $(sim_uvm_ldadd)
-tests_unit_sim_uvm_advice_SOURCES = tests/unit/sim_uvm_advice.c
 tests_unit_sim_uvm_advice_LDADD = $(sim_uvm_ldadd)
-tests_unit_sim_uvm_random_SOURCES = tests/unit/sim_uvm_random.c
 tests_unit_sim_uvm_random_LDADD = $(sim_uvm_ldadd)

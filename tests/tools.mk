@@ -1,6 +1,5 @@
 # tests of the umrt command
 check_PROGRAMS += tests/unit/note tests/unit/say
-tests_unit_note_SOURCES = tests/unit/note.c
 tests_unit_say_SOURCES = tests/unit/say.c tools/say.c
 tests_unit_say_LDADD = libumtool.la $(LDADD)
 check_PROGRAMS += tests/unit/progress
