@@ -15,6 +15,7 @@ Test(findings, first_touch_storm_is_found)
     um_report_t *r = gpu_touches_first(20);
     json_t *f;
 
+    stream_cpu_fault(r, 110000, BASE + 63 * MIB); /* else it is memory that the CPU never touches */
     close_stream(r);
     f = found("first-touch");
     cr_assert_not_null(f);
@@ -22,6 +23,13 @@ Test(findings, first_touch_storm_is_found)
     cr_assert_eq(stream_evidence(f, "gpu_fault_ns"), 2000 * US);
     cr_assert_str_eq(text_of(f, "where"), "kernel fill");
     cr_assert_null(found("demand-faulting"), "nothing came from the CPU");
+}
+
+Test(findings, first_touches_of_what_the_cpu_never_touches_are_one_finding)
+{
+    close_stream(gpu_touches_first(20));
+    cr_assert_null(found("first-touch"));
+    cr_assert_eq(stream_evidence(found("never-on-cpu"), "gpu_faults"), 20u);
 }
 
 Test(findings, first_touch_is_not_claimed_of_pages_whose_data_had_to_move)
@@ -130,6 +138,7 @@ static um_report_t *touches_once_and_shares(void)
         stream_cpu_fault(r, us + 6000, BASE + 512 * MIB);
         stream_move(r, us + 6020, 10, BASE + 512 * MIB, 64 * KIB, false, UM_CAUSE_COHERENCE);
     }
+    stream_cpu_fault(r, 30000, BASE + 63 * MIB); /* else it is memory that the CPU never touches */
     return r;
 }
 
