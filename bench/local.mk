@@ -61,6 +61,11 @@ EXTRA_PROGRAMS += %D%/bench_sim
 UM_BENCHES += %D%/bench_sim
 %C%_bench_sim_SOURCES = %D%/bench_sim.c
 %C%_bench_sim_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS) -lm
+# what each advisor wins and loses in the driver model: make bench-advisors >bench/results/advisors.md
+EXTRA_DIST += %D%/advisors.py
+bench-advisors: umrt$(EXEEXT)
+	@python3 $(srcdir)/bench/advisors.py ./umrt $(srcdir)
+.PHONY: bench-advisors
 # is the report's first finding the fault that was planted? make bench-report
 EXTRA_PROGRAMS += %D%/report_accuracy
 um_planted = %D%/planted.h %D%/planted_fitted.c %D%/planted_held_out.c %D%/planted_run.c

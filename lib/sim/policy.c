@@ -36,7 +36,7 @@ const um_policy_t um_policies[] = {
     UM_ADVISOR("placement", "what kernels read here and there: mapped over the link, not moved"),
     UM_ADVISOR("evict", "room made ahead of need by next use"),
     {.name = "run",
-     .doc = "first_touch and ahead together: umrt run --advisors first_touch,ahead",
+     .doc = "as umrt run without options: " UM_ADVISORS_DEFAULT,
      .tree_prefetch = true,
      .advisors = UM_ADVISORS_DEFAULT,
      .table = um_advisor_table},

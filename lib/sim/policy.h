@@ -18,8 +18,8 @@ typedef struct um_policy {
 
 /* none, driver, app, static, deepum, oracle, first_touch, ahead, readback, read_mostly, calm,
  * placement, evict;
- * "run": first_touch and ahead alone; "umrt": all of them together, as with
- * --advisors=all. Ends with name == NULL. */
+ * "run": those that `umrt run` asks without options (UM_ADVISORS_DEFAULT, the one list of them); "umrt": all of
+ * them together, as with --advisors=all. Nothing is withheld to be measured (exec/guard.h). Ends with name == NULL. */
 extern const um_policy_t um_policies[];
 
 const um_policy_t *um_policy_find(const char *name); /* NULL = there is none */

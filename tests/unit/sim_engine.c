@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim_program.h"
 
@@ -411,4 +412,27 @@ Test(engine, the_oracle_leaves_little_to_wait_for)
     cr_assert_lt(oracle.total_ns, driver.total_ns);
     cr_assert_eq(oracle.bytes_to_device, driver.bytes_to_device);
     cr_assert_eq(oracle.gpu_faults, 0);
+}
+
+/* ---- the table of policies ---- */
+
+Test(policies, run_is_what_umrt_run_asks_without_options)
+{
+    const um_policy_t *policy = um_policy_find("run");
+
+    cr_assert_not_null(policy);
+    cr_assert_eq(policy->table, um_advisor_table);
+    cr_assert_str_eq(policy->advisors, UM_ADVISORS_DEFAULT);
+    cr_assert_not_null(strstr(policy->doc, UM_ADVISORS_DEFAULT));
+}
+
+Test(policies, every_advisor_can_be_simulated_alone)
+{
+    for (const um_advisor_ops_t *const *a = um_advisor_table; *a; a++) {
+        const um_policy_t *policy = um_policy_find((*a)->name);
+
+        cr_assert_not_null(policy, "%s is no policy of umrt replay", (*a)->name);
+        cr_assert_str_eq(policy->advisors, (*a)->name);
+        cr_assert_eq(policy->table, um_advisor_table);
+    }
 }
