@@ -273,3 +273,112 @@ Test(logs, power9_hotspot_is_a_sweep_and_a_tail)
                  256 * KIB);
     cr_assert_eq(findings(), 2u);
 }
+
+/*
+ * The whole reading, log by log: what moved (rows "Unified Memory Memcpy" and the sizes in them, added up
+ * by hand: nearly all of it in small records, as faults bring it), who faulted how often, what dominates,
+ * and what one would do about it.
+ *
+ * hotspot 512: 59 records in (24 of them a single page, the largest 444 KiB), 30 back (22 a single page).
+ * Of 1.13 MiB that came back 1 MiB is the result, the rest is its first page again and again. The ping-pong
+ * comes first (1.7 ms for one page), the inputs' sweep next (1.4 ms), the result's way back last (0.4 ms). Do: a
+ * cudaDeviceSynchronize before the file is written; a prefetch of the inputs before the launch; of the
+ * result after it. All of that is 3.6 of 254 ms: the program reads its input for 170 ms. Ranked, and each
+ * below a hundredth of the run.
+ *
+ * gaussian 96: 4 in (4 to 60 KiB), 3 back (36, 4, 24 KiB): one pass in, one fault back. The first launch's
+ * two fault groups are 0.37 of 3.4 ms, the one thing worth doing: a prefetch before the first of the 190
+ * launches. The result's 13 us and the shared page are not.
+ *
+ * bfs 65536: 20 in, none back, 9 of them a single page, the largest 508 KiB. The copy into managed
+ * memory faults for 0.51 ms, the kernels for 0.26 ms: so the copy comes first. Do: prefetch that buffer, or
+ * use it as it is; prefetch the other four before the first launch; keep the one-byte flag where both
+ * reach it. In 83 ms, mostly of the CPU's first touches, none of it is a hundredth.
+ *
+ * hotspot 256 on Power9, where pages are of 64 KiB: 7 in (six of 64 KiB, one of 128), 4 back (64 KiB each).
+ * The inputs' sweep, then the result. Do: prefetch them in, prefetch it back.
+ */
+Test(logs, are_ranked_totalled_and_advised_as_by_hand)
+{
+    static const struct {
+        const char *log;
+        int64_t in_records, in_bytes, out_records, out_bytes, gpu_faults, cpu_faults;
+        struct {
+            const char *kind, *do_it;
+            bool worth_it;
+        } found[4]; /* in this order, and no others */
+    } read[] = {
+        {"v100-hotspot-512.log",
+         59,
+         2306048,
+         30,
+         1179648,
+         23,
+         28,
+         {{"ping-pong", "wait for the kernel", false},
+          {"demand-faulting", "prefetch the data to the GPU before the launch", false},
+          {"host-read-tail", "prefetch the results to the host", false}}},
+        {"v100-gaussian-96.log",
+         4,
+         128 * KIB,
+         3,
+         64 * KIB,
+         2,
+         3,
+         {{"demand-faulting", "prefetch the data to the GPU before the launch", true},
+          {"host-read-tail", "prefetch the results to the host", false},
+          {"false-sharing", "give each buffer pages of its own", false}}},
+        {"v100-bfs-65536.log",
+         20,
+         MIB,
+         0,
+         0,
+         4,
+         7,
+         {{"demand-faulting", "prefetch the managed side of the copy", false},
+          {"demand-faulting", "prefetch the data to the GPU before the launch", false},
+          {"pageable-copy", "keep the flag in pinned host memory", false},
+          {"pageable-copy", "pin the host buffer", false}}},
+        {"v100-power9-hotspot-256.log",
+         7,
+         512 * KIB,
+         4,
+         256 * KIB,
+         4,
+         7,
+         {{"demand-faulting", "prefetch the data to the GPU before the launch", false},
+          {"host-read-tail", "prefetch the results to the host", false}}},
+    };
+
+    for (size_t l = 0; l < sizeof(read) / sizeof(read[0]); l++) {
+        json_t *of, *totals;
+        int64_t records[2] = {0, 0};
+        size_t i, n = 0;
+
+        read_log(read[l].log);
+        totals = json_object_get(json, "totals");
+        cr_expect_eq(number(totals, "to_device_bytes"), read[l].in_bytes, "%s", read[l].log);
+        cr_expect_eq(number(totals, "to_host_bytes"), read[l].out_bytes, "%s", read[l].log);
+        cr_expect_eq(number(totals, "gpu_faults"), read[l].gpu_faults, "%s", read[l].log);
+        cr_expect_eq(number(totals, "cpu_faults"), read[l].cpu_faults, "%s", read[l].log);
+        json_array_foreach(json_object_get(json, "migrations"), i, of)
+        {
+            records[!strcmp(text_of(of, "direction"), "GPU to CPU")] += number(of, "records");
+        }
+        cr_expect_eq(records[0], read[l].in_records, "%s", read[l].log);
+        cr_expect_eq(records[1], read[l].out_records, "%s", read[l].log);
+        while (n < 4 && read[l].found[n].kind)
+            n++;
+        cr_assert_eq(findings(), n, "%s", read[l].log);
+        json_array_foreach(json_object_get(json, "findings"), i, of)
+        {
+            cr_expect_str_eq(text_of(of, "kind"), read[l].found[i].kind, "%s %zu", read[l].log, i);
+            cr_expect_not_null(strstr(text_of(of, "todo"), read[l].found[i].do_it), "%s %zu: %s",
+                               read[l].log, i, text_of(of, "todo"));
+            cr_expect_eq(json_is_true(json_object_get(of, "worth_it")), read[l].found[i].worth_it,
+                         "%s %zu", read[l].log, i);
+        }
+        json_decref(json);
+        json = NULL;
+    }
+}
