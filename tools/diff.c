@@ -1,4 +1,5 @@
 /* umrt diff: what got better and what got worse between two sides of traces or reports. */
+#include "predicting.h"
 #include "um_tools.h"
 
 #include <getopt.h>
@@ -25,6 +26,7 @@ static const char help[] =
     "                       TOTAL is faults, gpu-faults, cpu-faults, bytes, bytes-to-gpu, "
     "bytes-to-cpu,\n"
     "                       time (waiting for faults), gpu-stall, cpu-wait or span\n"
+    "      --estimate       replay nothing: times to win are then the findings' own estimates\n"
     "  -j, --json           JSON instead of text (umrt.diff/1)\n"
     "  -o, --output FILE    into FILE, unless that is something else (default: standard output)\n"
     "  -n, --top N          at most N rows a table (default 20)\n"
@@ -37,6 +39,7 @@ static const char help[] =
 
 typedef struct um_diffing {
     const char *fail_on, *output;
+    bool estimate; /* nothing is replayed */
     um_report_options_t options;
     char **paths[2];
     int n[2];
@@ -50,9 +53,10 @@ static um_status_t to_report(void *ctx, const um_event_t *event)
 }
 
 /* Everything that a trace's report has, as one JSON value. */
-static um_status_t report_of(const char *path, json_t **out, char *error, size_t bytes)
+static um_status_t report_of(char *path, bool replay, json_t **out, char *error, size_t bytes)
 {
     um_report_options_t all = {.format = UM_REPORT_JSON, .top = 1000000, .width = 100};
+    um_predicting_t *predicting = NULL;
     um_report_t *report = NULL;
     char damage[1024], *text = NULL;
     size_t size = 0;
@@ -65,6 +69,11 @@ static um_status_t report_of(const char *path, json_t **out, char *error, size_t
         status = um_events_read(path, to_report, report, damage, error, bytes);
     if (!status && *damage)
         status = um_report_note(report, damage);
+    if (!status && replay) {
+        predicting = um_predicting_new(&path, 1);
+        all.predict = predicting ? um_predicting_findings : NULL;
+        all.predict_ctx = predicting;
+    }
     if (!status)
         status = um_report_write(report, &all, memory);
     if (memory)
@@ -75,6 +84,7 @@ static um_status_t report_of(const char *path, json_t **out, char *error, size_t
     if (status && !*error)
         snprintf(error, bytes, "%s: %s", path, um_status_string(status));
     um_report_free(report);
+    um_predicting_free(predicting);
     free(text);
     return status;
 }
@@ -90,12 +100,12 @@ static bool is_json(const char *path)
     return json;
 }
 
-static um_status_t load(const char *path, json_t **out, char *error, size_t bytes)
+static um_status_t load(char *path, bool replay, json_t **out, char *error, size_t bytes)
 {
     json_error_t where;
 
     if (!is_json(path))
-        return report_of(path, out, error, bytes);
+        return report_of(path, replay, out, error, bytes);
     *out = json_load_file(path, 0, &where);
     if (*out)
         return UM_OK;
@@ -103,7 +113,8 @@ static um_status_t load(const char *path, json_t **out, char *error, size_t byte
     return UM_ERR_FORMAT;
 }
 
-static um_status_t add(um_diff_t *diff, int side, const char *path, char *error, size_t bytes)
+static um_status_t add(um_diff_t *diff, int side, char *path, bool replay, char *error,
+                       size_t bytes)
 {
     json_t *report = NULL;
     um_status_t status;
@@ -111,7 +122,7 @@ static um_status_t add(um_diff_t *diff, int side, const char *path, char *error,
     *error = '\0';
     status = um_input_check(path, error, bytes);
     if (!status)
-        status = load(path, &report, error, bytes);
+        status = load(path, replay, &report, error, bytes);
     if (!status)
         status = um_diff_add(diff, side, path, report, error, bytes);
     json_decref(report);
@@ -147,7 +158,7 @@ static int run(const um_diffing_t *args)
 
     for (int side = 0; side < 2; side++) {
         for (int i = 0; !status && i < args->n[side]; i++)
-            status = add(diff, side, args->paths[side][i], error, sizeof(error));
+            status = add(diff, side, args->paths[side][i], !args->estimate, error, sizeof(error));
     }
     if (!status)
         status = um_diff_compare(diff);
@@ -171,13 +182,10 @@ static int run(const um_diffing_t *args)
 static int parse(int argc, char **argv, um_diffing_t *args, int *files, int *next)
 {
     static const struct option options[] = {
-        {"fail-on", required_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"output", required_argument, NULL, 'o'},
-        {"top", required_argument, NULL, 'n'},
-        {"width", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"estimate", no_argument, NULL, 'e'},  {"fail-on", required_argument, NULL, 'f'},
+        {"json", no_argument, NULL, 'j'},      {"output", required_argument, NULL, 'o'},
+        {"top", required_argument, NULL, 'n'}, {"width", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},      {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -189,6 +197,9 @@ static int parse(int argc, char **argv, um_diffing_t *args, int *files, int *nex
         switch (c) {
         case 1: /* a file */
             argv[++*files] = optarg;
+            break;
+        case 'e':
+            args->estimate = true;
             break;
         case 'f':
             args->fail_on = optarg;

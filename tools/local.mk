@@ -11,7 +11,7 @@ umrt_SOURCES += %D%/info.c %D%/info_trace.c %D%/info.h %D%/totals.c %D%/totals.h
 umrt_SOURCES += %D%/dump.c %D%/profile.c
 umrt_SOURCES += %D%/import.c %D%/report.c %D%/diff.c %D%/export.c %D%/explain.c
 umrt_SOURCES += %D%/gen.c
-umrt_SOURCES += %D%/what_if.c
+umrt_SOURCES += %D%/what_if.c %D%/predicting.c %D%/predicting.h
 umrt_SOURCES += %D%/calibrate.c
 umrt_SOURCES += %D%/replay.c %D%/replay.h %D%/replay_args.c %D%/replay_backtest.c %D%/replay_open.c
 

@@ -1,4 +1,5 @@
 /* umrt report: traces in, what a developer should know out. */
+#include "predicting.h"
 #include "um_tools.h"
 
 #include <getopt.h>
@@ -17,13 +18,11 @@
 #include "report/report.h"
 #include "report/sarif.h"
 #include "report/target.h"
-#include "sim/predict.h"
 #include "trace/import.h"
 
 #define WIDTH_ELSEWHERE 100 /* into a file or a pipe: the same everywhere */
 #define PAGE_TOP        1000
 #define WHAT_IF_SECONDS 10
-#define REPLAY_BYTES    (32 << 20) /* of the file */
 
 static const char help[] =
     "usage: umrt report [OPTIONS] FILE...\n"
@@ -214,52 +213,6 @@ static int write_page(um_report_t *report, const um_request_t *request,
     return exit_status;
 }
 
-/* What the trace is replayed with; zeroed = it is not. */
-typedef struct um_predicting {
-    um_workload_t *workload;
-    um_machine_t machine;
-    um_predict_t with;
-    char why_not[160];
-} um_predicting_t;
-
-static um_status_t predict(void *ctx, const um_report_t *report, um_findings_t *findings)
-{
-    um_predicting_t *p = ctx;
-
-    if (p->workload)
-        return um_predict_findings(&p->with, report, findings);
-    snprintf(findings->why_not, sizeof(findings->why_not), "%s", p->why_not);
-    return UM_OK;
-}
-
-/* A second reading of the trace: of one file only, and of one that is not long. */
-static void prepare(char **paths, int n, um_predicting_t *p)
-{
-    um_status_t status;
-    struct stat file;
-
-    if (n > 1) {
-        snprintf(p->why_not, sizeof(p->why_not), "several traces");
-        return;
-    }
-    if (stat(paths[0], &file) || file.st_size > REPLAY_BYTES) {
-        snprintf(p->why_not, sizeof(p->why_not), "the trace is too long for it");
-        return;
-    }
-    status = um_workload_load(paths[0], &p->workload, NULL, p->why_not, sizeof(p->why_not));
-    if (!status)
-        status = *p->workload->source_gpu ? um_machine_for_gpu(p->workload->source_gpu, &p->machine)
-                                          : UM_ERR_NOT_FOUND;
-    if (status == UM_ERR_NOT_FOUND)
-        snprintf(p->why_not, sizeof(p->why_not), "there is no description of the GPU%s%s",
-                 *p->workload->source_gpu ? ", " : "", p->workload->source_gpu);
-    if (status) {
-        um_workload_free(p->workload);
-        p->workload = NULL;
-    }
-    p->with = (um_predict_t){.workload = p->workload, .machine = &p->machine};
-}
-
 static int write_report(char **paths, int n, const um_request_t *request)
 {
     um_report_t *report = NULL;
@@ -277,10 +230,8 @@ static int write_report(char **paths, int n, const um_request_t *request)
         um_what_if_start(paths, n, request->what_if, &what_if);
     exit_status = read_files(paths, n, begin_report, to_report, report, &damaged);
     if (exit_status == UM_EXIT_OK && request->what_if) {
-        predicting = calloc(1, sizeof(*predicting));
-        if (predicting)
-            prepare(paths, n, predicting);
-        options.predict = predicting ? predict : NULL;
+        predicting = um_predicting_new(paths, n);
+        options.predict = predicting ? um_predicting_findings : NULL;
         options.predict_ctx = predicting;
     }
     if (exit_status == UM_EXIT_OK && request->html)
@@ -295,9 +246,7 @@ static int write_report(char **paths, int n, const um_request_t *request)
         exit_status = finish(&output, written(request, status, damaged), damaged && !status);
     }
     um_report_free(report);
-    if (predicting)
-        um_workload_free(predicting->workload);
-    free(predicting);
+    um_predicting_free(predicting);
     return exit_status;
 }
 

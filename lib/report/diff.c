@@ -220,6 +220,39 @@ static um_status_t read_totals(um_diff_t *diff, int side, size_t i)
     return UM_OK;
 }
 
+static bool same_finding(um_diff_t *diff, const json_t *finding, um_status_t *status,
+                         um_diff_item_t **item)
+{
+    const char *where = text_of(finding, "where");
+    char key[1024];
+
+    um_same_name(where, key, sizeof(key));
+    *status =
+        item_at(diff, &diff->table[UM_DIFF_FINDINGS], text_of(finding, "kind"), key, where, item);
+    return !*status;
+}
+
+/* By replay if all have one, else all by estimate: like is compared with like. */
+static um_status_t find_measure(um_diff_t *diff, int side, size_t i)
+{
+    um_status_t status = UM_OK;
+    const json_t *finding;
+    size_t at;
+
+    json_array_foreach(json_object_get(diff->side[side].reports[i], "findings"), at, finding)
+    {
+        double error_ns = number(finding, "predicted_error_ns");
+        um_diff_item_t *item;
+
+        if (!same_finding(diff, finding, &status, &item))
+            return status;
+        item->estimated |= isnan(number(finding, "predicted_ns"));
+        item->error_ns = error_ns > item->error_ns ? error_ns : item->error_ns;
+        item->worth[side] |= !json_is_false(json_object_get(finding, "worth_it"));
+    }
+    return UM_OK;
+}
+
 static um_status_t read_findings(um_diff_t *diff, int side, size_t i)
 {
     const json_t *finding;
@@ -228,21 +261,17 @@ static um_status_t read_findings(um_diff_t *diff, int side, size_t i)
     json_array_foreach(json_object_get(diff->side[side].reports[i], "findings"), at, finding)
     {
         const json_t *evidence = json_object_get(finding, "evidence");
-        const char *where = text_of(finding, "where");
         um_diff_item_t *item;
-        char key[1024];
         um_status_t status;
 
-        um_same_name(where, key, sizeof(key));
-        status = item_at(diff, &diff->table[UM_DIFF_FINDINGS], text_of(finding, "kind"), key, where,
-                         &item);
-        if (status)
+        if (!same_finding(diff, finding, &status, &item))
             return status;
         tell(diff, item, side, i, UM_DIFF_FAULTS,
              sum_known(number(evidence, "gpu_faults"), number(evidence, "cpu_faults")));
         tell(diff, item, side, i, UM_DIFF_BYTES,
              sum_known(number(evidence, "to_device_bytes"), number(evidence, "to_host_bytes")));
-        tell(diff, item, side, i, UM_DIFF_TIME, number(finding, "win_ns"));
+        tell(diff, item, side, i, UM_DIFF_TIME,
+             number(finding, item->estimated ? "win_ns" : "predicted_ns"));
     }
     return UM_OK;
 }
@@ -480,6 +509,10 @@ um_status_t um_diff_compare(um_diff_t *diff)
     if (!diff->side[0].n || !diff->side[1].n || diff->compared)
         return UM_ERR_STATE;
     diff->compared = true;
+    for (int side = 0; side < 2; side++) {
+        for (size_t i = 0; !status && i < diff->side[side].n; i++)
+            status = find_measure(diff, side, i);
+    }
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < diff->side[side].n; i++) {
             for (int t = 0; !status && t < UM_DIFF_TABLES; t++)

@@ -35,7 +35,7 @@ um_status_t um_diff_compare(um_diff_t *diff);
  * After um_diff_compare: judges "faults>10%,new-finding" and remembers it for um_diff_write. *fired says
  * whether a condition holds. A total fires when B's median is more than so much above A's and the
  * difference is not put down to chance (above). "new-finding" or "new-finding=KIND" fires on one that most
- * of B's reports have and most of A's have not. UM_ERR_INVALID: no such condition, UM_ERR_UNSUPPORTED: what
+ * of B's reports have and most of A's have not, if it is worth it in one of them. UM_ERR_INVALID: no such condition, UM_ERR_UNSUPPORTED: what
  * it asks for was not recorded, or was cut off; the line is in `error`.
  */
 um_status_t um_diff_fail_on(um_diff_t *diff, const char *conditions, bool *fired, char *error,

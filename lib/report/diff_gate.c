@@ -8,7 +8,8 @@
 
 bool um_diff_is_new(const um_diff_t *diff, const um_diff_item_t *finding)
 {
-    return finding->there[1] * 2 > diff->side[1].n && finding->there[0] * 2 < diff->side[0].n;
+    return finding->worth[1] && finding->there[1] * 2 > diff->side[1].n &&
+           finding->there[0] * 2 < diff->side[0].n;
 }
 
 static const char *total_name(size_t i)

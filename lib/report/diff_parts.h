@@ -35,6 +35,10 @@ typedef struct um_diff_item {
     double *values;    /* by metric, side A, side B; after compare: NAN = not known */
     size_t there[2];   /* how many reports of a side have it */
     bool cut[2];       /* it may be in more of them: their table was cut off */
+    /* Of a finding: */
+    bool estimated;  /* its time is the rule's estimate: it was not replayed in all of the reports */
+    double error_ns; /* else the largest error bar */
+    bool worth[2];   /* a report of that side has it among those that are worth it */
     um_diff_change_t change[UM_DIFF_METRICS];
 } um_diff_item_t;
 
@@ -89,7 +93,7 @@ bool um_diff_cut(const um_diff_t *diff, um_diff_kind_t table, int side, size_t i
 /* "1,204 -> 13 (-99 %)": for people. */
 void um_diff_say(const um_diff_change_t *change, um_diff_metric_t metric, bool percent, char *out,
                  size_t bytes);
-/* In most of B's reports, and in most of A's not. */
+/* In most of B's reports, and in most of A's not; and worth it in one of B's. */
 bool um_diff_is_new(const um_diff_t *diff, const um_diff_item_t *finding);
 
 #endif

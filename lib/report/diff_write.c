@@ -335,30 +335,47 @@ static void write_findings(um_emitter_t *e, const um_diff_t *diff)
 {
     static const um_column_t columns[] = {ITEM_COLUMNS("finding"),
                                           {"kind", NULL, true, false, NULL},
-                                          {"state", "in", true, false, NULL}};
+                                          {"state", "in", true, false, NULL},
+                                          {"time_by", "by", true, false, NULL},
+                                          {"time_error_ns", NULL, false, false, NULL},
+                                          {"worth_it", NULL, true, false, NULL}};
     const um_diff_table_t *table = &diff->table[UM_DIFF_FINDINGS];
     uint32_t top = um_emitter_options(e)->top;
-    uint64_t rows = 0;
+    uint64_t rows = 0, folded = 0;
 
-    um_emitter_heading(e, "Findings (time: what there is to win)");
-    um_emitter_table(e, "findings", columns, ITEM_VALUES + 2);
+    um_emitter_heading(e, "Findings (time: what there is to win, by replay or estimate)");
+    um_emitter_table(e, "findings", columns, sizeof(columns) / sizeof(columns[0]));
     for (size_t i = 0; i < table->n; i++) {
         const um_diff_item_t *item = &table->items[i];
-        um_value_t values[ITEM_VALUES + 2];
+        um_value_t values[sizeof(columns) / sizeof(columns[0])];
+        bool worth = item->worth[0] || item->worth[1];
         um_diff_words_t words;
         char name[600];
 
-        if (!shown(e, item) || rows++ >= top)
+        if (!shown(e, item))
+            continue;
+        if (!worth && um_emitter_is_text(e)) {
+            folded++;
+            continue;
+        }
+        if (rows++ >= top)
             continue;
         snprintf(name, sizeof(name), "%.60s: %.500s", item->kind, item->name);
         item_values(diff, item, name, &words, values);
         values[ITEM_VALUES] = um_text(item->kind);
         values[ITEM_VALUES + 1] = um_text(state_of(diff, item));
+        values[ITEM_VALUES + 2] = um_text(item->estimated ? "estimate" : "replay");
+        values[ITEM_VALUES + 3] =
+            item->estimated || item->error_ns == 0 ? um_none() : um_ns((uint64_t)item->error_ns);
+        values[ITEM_VALUES + 4] = um_bool(worth);
         um_emitter_row(e, values);
     }
     um_emitter_table_end(e, rows > top ? rows - top : 0);
     if (!rows)
         um_emitter_line(e, "  no difference");
+    if (folded)
+        um_emitter_line(e, "  and %llu that changed and %s not worth it on either side",
+                        (unsigned long long)folded, folded == 1 ? "is" : "are");
 }
 
 static void write_gate(um_emitter_t *e, const um_diff_t *diff)

@@ -10,7 +10,7 @@
 
 #define DEPTH_MAX   16
 #define LABEL_WIDTH 11
-#define COLUMNS_MAX 24
+#define COLUMNS_MAX 32
 
 struct um_emitter {
     um_report_options_t options;

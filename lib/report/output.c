@@ -353,6 +353,8 @@ static void finding_json(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_pair(e, "predicted_together_ns", NULL,
                     f->together && f->together_ns > 0 ? um_ns((uint64_t)f->together_ns)
                                                       : um_none());
+    um_emitter_pair(e, "worth_ns", NULL, um_ns(um_finding_worth_ns(f)));
+    um_emitter_pair(e, "worth_by", NULL, um_text(um_finding_worth_by(f)));
     um_emitter_pair(e, "worth_it", NULL, um_bool(rank <= all->worth));
     um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
     um_emitter_object(e, "evidence");
@@ -373,21 +375,15 @@ static void finding_json(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_end(e);
 }
 
-static void finding_text(um_emitter_t *e, const um_report_t *r, const um_findings_t *all,
-                         const um_finding_t *f, uint64_t rank, const um_target_t *target)
+static void finding_text(um_emitter_t *e, const um_report_t *r, const um_finding_t *f,
+                         uint64_t rank, const um_target_t *target)
 {
     uint32_t width = um_emitter_options(e)->width;
     bool bold = um_emitter_options(e)->color;
     char win[100], left[300], basis[700], places[900] = "";
     size_t used;
 
-    if (f->replayed && all->error_percent)
-        snprintf(win, sizeof(win), "%s +- %s to win", um_h(um_ns(um_finding_worth_ns(f))),
-                 um_h(um_ns(f->error_ns)));
-    else if (um_finding_worth_ns(f))
-        snprintf(win, sizeof(win), "about %s to win", um_h(um_ns(um_finding_worth_ns(f))));
-    else
-        snprintf(win, sizeof(win), "no time of its own");
+    um_finding_win_text(f, win, sizeof(win));
     snprintf(left, sizeof(left), "%llu. %s", (unsigned long long)rank, f->title);
     used = um_text_columns(left) + strlen(win);
     if (used + 2 <= width)
@@ -455,7 +451,7 @@ void um_section_findings(um_emitter_t *e, const um_report_t *r, const um_finding
         if (um_emitter_is_text(e) && i >= findings->worth)
             continue;
         if (um_emitter_is_text(e))
-            finding_text(e, r, findings, &findings->list[i], i + 1, target);
+            finding_text(e, r, &findings->list[i], i + 1, target);
         else
             finding_json(e, r, findings, &findings->list[i], i + 1, target);
     }

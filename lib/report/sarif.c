@@ -131,11 +131,13 @@ static void write_locations(um_emitter_t *e, const um_report_t *r, const um_find
 static void write_message(um_emitter_t *e, const um_finding_t *f, const um_code_t *code)
 {
     const char *unless = um_explain(f->kind->name)->unless;
-    char *text = NULL;
+    char *text = NULL, win[100];
 
-    if (asprintf(&text, "%s: %s. %s. About %s to win: %s. Code: %s. Undo: %s. %s", f->title,
-                 f->where, f->seen, um_h(um_ns(f->win_ns)), f->advice, code->code, code->undo,
-                 unless) < 0)
+    um_finding_win_text(f, win, sizeof(win));
+    if (um_finding_worth_ns(f) || f->replayed)
+        um_say_in(win, " by %s", um_finding_worth_by(f));
+    if (asprintf(&text, "%s: %s. %s. To do, %s: %s. Code: %s. Undo: %s. %s", f->title, f->where,
+                 f->seen, win, f->advice, code->code, code->undo, unless) < 0)
         text = NULL;
     message(e, "message", text ? text : f->title);
     free(text);
@@ -165,7 +167,7 @@ static void write_fingerprint(um_emitter_t *e, const um_findings_t *findings, si
 }
 
 static void write_result(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings,
-                         size_t at, uint64_t span_ns, const um_target_t *target)
+                         size_t at, const um_target_t *target)
 {
     const um_finding_t *f = &findings->list[at];
     uint64_t worth_ns = um_finding_worth_ns(f);
@@ -180,11 +182,9 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_object(e, NULL);
     um_emitter_pair(e, "ruleId", NULL, um_text(f->kind->name));
     um_emitter_pair(e, "ruleIndex", NULL, um_count((uint64_t)(f->kind - um_finding_table)));
-    /* What could win less than a hundredth of the run is worth a note. */
+    /* What is not worth it, or has no time of its own, is worth a note. */
     um_emitter_pair(e, "level", NULL,
-                    um_text(worth_ns >= span_ns / 100 && worth_ns && at < findings->worth
-                                ? "warning"
-                                : "note"));
+                    um_text(worth_ns && at < findings->worth ? "warning" : "note"));
     write_message(e, f, &code);
     write_locations(e, r, f);
     write_fingerprint(e, findings, at);
@@ -195,6 +195,13 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_object(e, "properties");
     um_emitter_pair(e, "win_ns", NULL, um_ns(f->win_ns));
     um_emitter_pair(e, "win_basis", NULL, um_text(f->basis));
+    um_emitter_pair(e, "predicted_ns", NULL, f->replayed ? um_ns(worth_ns) : um_none());
+    um_emitter_pair(e, "predicted_basis", NULL, um_text(f->predicted));
+    um_emitter_pair(e, "predicted_error_ns", NULL,
+                    f->replayed && f->error_ns ? um_ns(f->error_ns) : um_none());
+    um_emitter_pair(e, "worth_ns", NULL, um_ns(worth_ns));
+    um_emitter_pair(e, "worth_by", NULL, um_text(um_finding_worth_by(f)));
+    um_emitter_pair(e, "worth_it", NULL, um_bool(at < findings->worth));
     um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
     um_emitter_pair(e, "code", NULL, um_code(code.code));
     um_emitter_pair(e, "undo", NULL, um_code(code.undo));
@@ -246,14 +253,6 @@ static void write_invocation(um_emitter_t *e, const um_report_t *r)
 void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *findings,
                     const um_target_t *target)
 {
-    uint64_t span_ns = 0;
-
-    for (size_t i = 0; i < r->n_traces; i++) {
-        const um_trace_stat_t *t = &r->traces[i];
-
-        if (t->last_ns > t->first_ns && t->last_ns - t->first_ns > span_ns)
-            span_ns = t->last_ns - t->first_ns;
-    }
     um_emitter_pair(e, "$schema", NULL, um_text("https://json.schemastore.org/sarif-2.1.0.json"));
     um_emitter_pair(e, "version", NULL, um_text("2.1.0"));
     um_emitter_array(e, "runs");
@@ -269,7 +268,7 @@ void um_sarif_write(um_emitter_t *e, const um_report_t *r, const um_findings_t *
     um_emitter_pair(e, "columnKind", NULL, um_text("unicodeCodePoints"));
     um_emitter_array(e, "results");
     for (size_t i = 0; i < findings->n && i < um_emitter_options(e)->top; i++)
-        write_result(e, r, findings, i, span_ns, target);
+        write_result(e, r, findings, i, target);
     um_emitter_end(e);
     um_emitter_end(e);
     um_emitter_end(e);

@@ -7,8 +7,9 @@ h200=$UM_SRCDIR/tests/data/h200
 cp "$h200/stencil.umt" old.umt
 cp "$h200/table.umt" new.umt
 "$bin/sample" killed.umt unfinished 2>/dev/null || true
-"$umrt" report --what-if 0 --json --top 1000000 old.umt >old.json
-"$umrt" report --what-if 0 --json --top 1000000 new.umt >new.json
+"$umrt" report --json --top 1000000 old.umt >old.json
+"$umrt" report --json --top 1000000 new.umt >new.json
+"$umrt" report --what-if 0 --json --top 1000000 old.umt >guess.json
 "$umrt" report --what-if 0 --json --top 1 old.umt >short.json
 
 # Runs of one program: reports whose times and faults scatter, seeded. runs NAME FACTOR SEED N
@@ -43,6 +44,28 @@ both_kinds() { # a trace is as good as its report
         cmp first second && cmp first third && [ -s first ]
 }
 ok "traces and their JSON reports compare alike" both_kinds
+by_estimate() {
+    gives 0 "$umrt" diff --estimate --json old.umt old.umt &&
+        json 'r["findings"] and {f["time_by"] for f in r["findings"]} == {"estimate"}' &&
+        gives 0 "$umrt" diff --json old.umt guess.json && # one side of them was not replayed
+        json '{f["time_by"] for f in r["findings"]} == {"estimate"}' &&
+        json 'all(f["time_verdict"] == "same" and f["time_error_ns"] is None for f in r["findings"])' &&
+        gives 0 "$umrt" diff --json old.umt old.json && json '"replay" in {f["time_by"] for f in r["findings"]}'
+}
+ok "time to win is by replay where both sides have it, else by estimate" by_estimate
+folds() { # a finding that is not worth it on either side is counted, and new ones of them fire nothing
+    python3 - <<'PY'
+import json
+for name in "old", "new":
+    r = json.load(open(name + ".json"))
+    for f in r["findings"]:
+        f["worth_it"] = False
+    json.dump(r, open(name + "-small.json", "w"))
+PY
+    gives 0 "$umrt" diff --fail-on new-finding old-small.json new-small.json && prints 'not worth it on either side' &&
+        gives 1 "$umrt" diff --fail-on new-finding old-small.json new.json
+}
+ok "what is not worth it is folded, and is no new finding" folds
 figures() {
     gives 0 "$umrt" diff --json old.umt new.umt && json 'r["schema"] == "umrt.diff/1"' &&
         python3 - "$out" <<'PY'
@@ -61,7 +84,11 @@ for report, side in ((a, "a"), (b, "b")):
     for k in report["kernels"]:
         assert kernels[k["name"]]["time_" + side] == k["gpu_fault_ns"]
 assert {f["state"] for f in d["findings"]} == {"new", "gone"}
-assert sum(f["time_a"] for f in d["findings"]) == sum(f["win_ns"] for f in a["findings"])
+# old and new have no finding in common: each time is what its report goes by
+assert sum(f["time_a"] for f in d["findings"]) == sum(f["worth_ns"] for f in a["findings"])
+assert sum(f["time_b"] for f in d["findings"]) == sum(f["worth_ns"] for f in b["findings"])
+assert {f["time_by"] for f in d["findings"]} == {f["worth_by"] for f in a["findings"] + b["findings"]} - {"none"}
+assert all((f["time_error_ns"] is not None) == (f["time_by"] == "replay") for f in d["findings"])
 assert sum(r["bytes_b"] for r in d["regions"]) == sum(r["to_device_bytes"] + r["to_host_bytes"] for r in b["regions"])
 PY
 }

@@ -68,7 +68,9 @@ import json, sys
 log, report = (json.load(open(name)) for name in sys.argv[1:])
 results = log["runs"][0]["results"]
 assert [x["ruleId"] for x in results] == [f["kind"] for f in report["findings"]]
-assert [x["properties"]["win_ns"] for x in results] == [f["win_ns"] for f in report["findings"]]
+for key in "win_ns", "worth_ns", "worth_by", "worth_it", "predicted_ns", "predicted_error_ns":
+    assert [x["properties"][key] for x in results] == [f[key] for f in report["findings"]], key
+assert all((x["level"] == "warning") == bool(f["worth_it"] and f["worth_ns"]) for x, f in zip(results, report["findings"]))
 assert all(f["where"] in x["message"]["text"] for x, f in zip(results, report["findings"]))
 PY
     done

@@ -113,8 +113,18 @@ ok("all sections are there, each with a heading", lambda: run(
     "=== wanted.join(' '))('summary findings map what-if regions kernels phases'.split(' ')) && "
     "[...document.querySelectorAll('section')].every(s => s.querySelector('h2').textContent)"))
 ok("the first findings are shown, the others when asked for", lambda: (
-    before := run("document.querySelectorAll('.finding').length"), click("#findings > button"),
-    before == run("findingsAtFirst") < run("document.querySelectorAll('.finding').length"))[2])
+    before := run("document.querySelectorAll('.finding').length"),
+    worth := run("report.findings.filter(f => f.worth_it).length"),
+    run("document.querySelector('#findings > button')?.click()"),
+    0 < before == min(worth, run("findingsAtFirst")) and run("document.querySelectorAll('.finding').length") == worth)[3])
+ok("what is not worth it is folded, and there when unfolded", lambda: (
+    run("document.querySelector('#findings > details').open = true"), settle(),
+    run("document.querySelectorAll('#findings > details > .finding').length") ==
+    run("report.findings.filter(f => !f.worth_it).length") > 0)[2])
+ok("the time to win is the replay's with its error bar, or is said to be estimated", lambda: run(
+    "report.findings.every((f, i) => (text => f.worth_by === 'replay' ? text.includes('by replay') && "
+    "(!f.predicted_error_ns || text.includes('+-')) : f.worth_by === 'estimate' ? text.includes('by estimate') : "
+    "text.includes('no time of its own'))(document.querySelectorAll('.finding .win')[i].textContent))"))
 ok("then every finding is there, in order", lambda: run(
     "document.querySelectorAll('.finding').length === report.findings.length && report.findings.length > 2 && "
     "[...document.querySelectorAll('.finding h3')].every((h, i) => h.textContent.startsWith(i + 1 + '. '))"))

@@ -157,6 +157,11 @@ typedef struct um_human {
 um_human_t um_human(um_value_t value);
 /* What there is to win: replayed, else estimated. */
 uint64_t um_finding_worth_ns(const um_finding_t *finding);
+/* "replay", "estimate", or "none" where no time is known. */
+const char *um_finding_worth_by(const um_finding_t *finding);
+/* "6.4 ms +- 1.1 ms to win", "about 3 ms to win" (where it was not replayed, or the error is not known) or
+ * "no time of its own". */
+void um_finding_win_text(const um_finding_t *finding, char *out, size_t bytes);
 #define um_h(value) (um_human(value).text)
 
 #define UM_DETECTOR(name)                                                                          \

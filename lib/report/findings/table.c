@@ -47,6 +47,23 @@ uint64_t um_finding_worth_ns(const um_finding_t *f)
     return !f->replayed ? f->win_ns : f->alone_ns > 0 ? (uint64_t)f->alone_ns : 0;
 }
 
+const char *um_finding_worth_by(const um_finding_t *f)
+{
+    return f->replayed ? "replay" : f->win_ns ? "estimate" : "none";
+}
+
+void um_finding_win_text(const um_finding_t *f, char *out, size_t bytes)
+{
+    uint64_t ns = um_finding_worth_ns(f);
+
+    if (f->replayed && f->error_ns)
+        snprintf(out, bytes, "%s +- %s to win", um_h(um_ns(ns)), um_h(um_ns(f->error_ns)));
+    else if (ns || f->replayed)
+        snprintf(out, bytes, "about %s to win", um_h(um_ns(ns)));
+    else
+        snprintf(out, bytes, "no time of its own");
+}
+
 static int by_win(const void *a, const void *b)
 {
     const um_finding_t *x = a, *y = b;

@@ -2,6 +2,12 @@
 
 const report = part('report'), replayed = part('replay');
 
+// What there is to win, in the words of the text report.
+function toWin(f) {
+  if (f.worth_by === 'replay' && f.predicted_error_ns) return `${time(f.worth_ns)} +- ${time(f.predicted_error_ns)}`;
+  return f.worth_by === 'none' ? 'no time of its own' : `about ${time(f.worth_ns)}`;
+}
+
 // ---- summary ------------------------------------------------------------------------------------------
 
 function summary() {
@@ -11,7 +17,7 @@ function summary() {
   const tiles = [
     ['run', time(Math.max(...report.traces.map(trace => trace.span_ns)))],
     ['findings', count(report.findings_found)],
-    best ? ['the first could win', time(best.win_ns)] : null,
+    best && best.worth_it ? ['the first could win', toWin(best)] : null,
     ['to GPU', bytes(added(report.traces, 'to_device_bytes'))],
     ['to CPU', bytes(added(report.traces, 'to_host_bytes'))],
     ['GPU fault records', count(records('gpu_fault'))],
@@ -43,7 +49,7 @@ function summary() {
 // What every finding has, in the order of reading; whatever else it has comes after, by its kind of value.
 const readFirst = ['where', 'seen', 'todo', 'code', 'undo'];
 const findingsAtFirst = 20;
-const inTitle = ['rank', 'title', 'win_ns', 'kind', 'also', 'confidence'];
+const inTitle = ['rank', 'title', 'worth_ns', 'worth_by', 'worth_it', 'kind', 'also', 'confidence'];
 
 // What is neither a word nor a number: code, lists, groups of facts. null: it is one of those.
 function rendered(key, value, f) {
@@ -88,13 +94,22 @@ function finding(f) {
   }
   return make('article', {class: 'finding', 'aria-labelledby': `finding-${f.rank}`},
     make('h3', {id: `finding-${f.rank}`}, make('span', {}, `${f.rank}. ${f.title}`),
-      make('span', {class: 'win'}, f.win_ns ? `about ${time(f.win_ns)} to win` : 'time to win not known')),
+      make('span', {class: 'win'}, toWin(f) + (f.worth_by === 'none' ? '' : ` to win, by ${f.worth_by}`))),
     make('p', {class: 'soft'}, `${[f.kind, ...(f.also ?? [])].join(', ')}; confidence ${show('confidence', f.confidence)}`),
     ...body, facts(words));
 }
 
+// Made when it is opened.
+function notWorthIt(folded) {
+  const details = make('details', {toggle: () => {
+    if (details.open && !details.querySelector('.finding')) details.append(...folded.map(finding));
+  }}, make('summary', {}, `Not worth it (below the error bar, or 1 % of the time): ${count(folded.length)}`));
+  return details;
+}
+
 function findings() {
-  const shown = report.findings, left = report.findings_found - shown.length, rest = shown.slice(findingsAtFirst);
+  const shown = report.findings.filter(f => f.worth_it), rest = shown.slice(findingsAtFirst);
+  const folded = report.findings.filter(f => !f.worth_it), left = report.findings_found - report.findings.length;
   const more = make('button', {type: 'button', click: () => {
     const others = rest.map(finding);
     more.replaceWith(...others);
@@ -102,9 +117,11 @@ function findings() {
     others[0].focus();
   }}, `Show ${count(rest.length)} more findings`);
   section('findings', 'Findings',
-    make('p', {class: 'soft'}, 'By time to win. The times are estimates, and may overlap.'),
-    ...(shown.length ? shown.slice(0, findingsAtFirst).map(finding) : [make('p', {}, 'None in what was recorded.')]),
+    make('p', {class: 'soft'}, 'By time to win, replayed in the driver model or else estimated. The times may overlap.'),
+    ...(shown.length ? shown.slice(0, findingsAtFirst).map(finding)
+      : [make('p', {}, folded.length ? 'None that is worth it.' : 'None in what was recorded.')]),
     rest.length ? more : null,
+    folded.length ? notWorthIt(folded) : null,
     left > 0 ? make('p', {}, `${count(left)} more: umrt report --top`) : null);
 }
 
