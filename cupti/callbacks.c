@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 /* By id; filled before the first callback. */
 #define UM_MAX_ID 1024

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "map.h"
 #include "places.h"
-#include "core/grow.h"
 
 /* One address, or one instruction, or everything. Zero is "nothing of that kind", as Nsight's blank. */
 typedef struct um_csv_row {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "diff_parts.h"
 #include "findings/finding.h"
 #include "rank_test.h"
 #include "same.h"
-#include "core/grow.h"
 
 /* Of an item's value, while reading. */
 #define NOT_THERE (-1.0)

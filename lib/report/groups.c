@@ -1,11 +1,10 @@
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "region_parts.h"
 #include "units.h"
-#include "core/grow.h"
 
 int um_group_name(const um_group_t *group, char *out, size_t bytes)
 {

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "region_parts.h"
 #include "core/grow.h"
+#include "region_parts.h"
 
 /* One record moves at most a block; a damaged one must not cost more than this many pages. */
 #define RECORD_PAGES_MAX 16384u

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "demangle.h"
 #include "map.h"
 #include "tracks.h"
-#include "core/grow.h"
 
 /* Tracks of a process that are no CPU thread. Streams and givers of hints follow. */
 enum { FAULTS = 1, TO_GPU, TO_CPU, THRASHING, COPIES, CPU_FAULTS, CALLS, NAMED = 16 };

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "dwarf.h"
 #include "places_rules.h"
-#include "core/grow.h"
 
 #define LINES_MAX 32u /* inlined into each other */
 #define SITES_MAX 65536u

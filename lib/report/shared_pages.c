@@ -1,8 +1,7 @@
-#include <stdlib.h>
 #include <string.h>
 
-#include "region_parts.h"
 #include "core/grow.h"
+#include "region_parts.h"
 
 #define SHARED_MAX 4096u
 

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "emitter.h"
 #include "core/grow.h"
+#include "emitter.h"
 
 #define LANES      32u
 #define LANE_FIRST UINT32_C(0x40000000) /* above every Linux thread id */

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "region_parts.h"
 #include "core/grow.h"
+#include "region_parts.h"
 
 /* Sixteen million blocks are 32 TiB of managed memory, and 512 MiB of ours. */
 #define BLOCKS_MAX (UINT64_C(1) << 24)

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
+#include "core/grow.h"
 #include "flows.h"
 #include "least_time.h"
-#include "core/grow.h"
 
 /* ---- the order that is certain ------------------------------------------------------------------ */
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workload_build.h"
 #include "core/grow.h"
+#include "workload_build.h"
 
 /* What the changes mean for one region. */
 typedef struct region {

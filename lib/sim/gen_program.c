@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workload_ids.h"
 #include "core/grow.h"
 
 #define TID          1u

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/regions.h"
 #include "exec/hinter.h"
 #include "um_trace.h"
-#include "core/grow.h"
 
 #define PIECE ((uint64_t)32 << 20) /* as by default in a live program */
 #define FREE  ((uint64_t)1 << 46)  /* nothing is known of the memory that was free */

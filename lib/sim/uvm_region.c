@@ -1,8 +1,8 @@
 /* Regions come and go over the blocks that they take, alone or with others. */
 #include <stdlib.h>
 
-#include "sim/uvm_state.h"
 #include "core/grow.h"
+#include "sim/uvm_state.h"
 
 static uint64_t page_up(uint64_t addr)
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "workload_build.h"
 #include "workload_ids.h"
-#include "core/grow.h"
 
 #define CHUNK_BYTES  ((size_t)256 << 10)
 #define GPUS_MAX     8

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "workload_build.h"
 #include "workload_ids.h"
 #include "workload_recorded.h"
-#include "core/grow.h"
 
 #define NO_STEP SIZE_MAX
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "model/attribution.h"
 #include "workload_ids.h"
-#include "core/grow.h"
 
 /* A CPU fault keeps its thread for so long, and where the driver populates pages, longer by a
  * nanosecond for so many bytes (an H200's host takes 350 ms to touch 1 GiB first). */

@@ -11,9 +11,9 @@
 
 #include <zstd.h>
 
+#include "core/grow.h"
 #include "decode.h"
 #include "index.h"
-#include "core/grow.h"
 
 /* A block that waits for its turn in time order. */
 typedef struct um_place {
