@@ -20,8 +20,8 @@ check_DATA = $(um_soft_libraries) $(um_soft_programs)
 CLEANFILES += tests/softgpu/lib64/libcupti.so.12 tests/softgpu/lib64/libcupti.so.11.8
 CLEANFILES += $(um_soft_libraries) $(um_soft_programs) tests/softgpu/calls.c
 dist_check_SCRIPTS += tests/softgpu/examples.sh tests/softgpu/record.sh \
-	tests/softgpu/life.sh tests/softgpu/hints.sh tests/softgpu/profile.sh tests/softgpu/failures.sh \
-	tests/softgpu/soak.sh \
+	tests/softgpu/interface.sh tests/softgpu/life.sh tests/softgpu/hints.sh tests/softgpu/profile.sh \
+	tests/softgpu/failures.sh tests/softgpu/soak.sh \
 	tests/softgpu/absent.sh tests/softgpu/environments.sh tests/softgpu/top.sh \
 	tests/softgpu/conformance.sh
 um_soft_flags = $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir) -I$(top_srcdir)/lib \
