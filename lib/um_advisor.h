@@ -123,7 +123,8 @@ typedef struct um_footprint {
     bool backwards;                  /* it goes from the end to the start */
 } um_footprint_t;
 um_footprint_t um_view_footprint(const um_view_t *view);
-/* Bytes that may still be put on the device: free memory less headroom and what is under way. 0 for
+/* Bytes that may still be put on the device: free memory less headroom and what is under way. For a launch that is
+ * only expected 0 unless all managed memory that is not there would fit: nothing is to be pushed out for it. 0 for
  * devices other than the launch's. */
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device);
 

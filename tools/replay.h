@@ -11,6 +11,8 @@ typedef struct um_replay_args {
     size_t n_paths;
     const um_policy_t **policies; /* as given; without any the default */
     size_t n_policies;
+    um_policy_t **joined; /* of these, what was put together here; owned */
+    size_t n_joined;
     um_machine_t *machines; /* none = each workload's own */
     size_t n_machines;
     um_capacity_t *capacities;

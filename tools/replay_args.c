@@ -22,7 +22,8 @@ static const char help[] =
     "Each policy is simulated with each machine, each memory size and each number of streams.\n\n"
     "  -p, --policy LIST    policies, 'all', or the default: none, driver, app where the program\n"
     "                       gives hints of its own, run, umrt, oracle. none and driver always\n"
-    "                       are there\n"
+    "                       are there. Advisors together: run+lookahead; with '+again' told\n"
+    "                       what they have learned in a run before\n"
     "  -m, --machine LIST   machine descriptions, by name or file (default: the trace's own GPU,\n"
     "                       else h200-pcie5)\n"
     "  -g, --gpu-mem LIST   memory of each GPU: 16G, or 50% of the most that the program has\n"
@@ -132,6 +133,27 @@ static int add_policy(um_replay_args_t *args, const um_policy_t *policy)
     return status;
 }
 
+/* Several together: NULL and UM_EXIT_OK = there are no such advisors. */
+static const um_policy_t *join_policies(um_replay_args_t *args, const char *name, int *status)
+{
+    um_policy_t *policy, **place;
+
+    for (size_t i = 0; i < args->n_joined; i++)
+        if (!strcmp(args->joined[i]->name, name))
+            return args->joined[i];
+    *status = UM_EXIT_OK;
+    if (!(policy = um_policy_join(name)))
+        return NULL;
+    place = grow(args, "--policy", (void **)&args->joined, args->n_joined, sizeof(*place), status);
+    if (!place) {
+        free(policy);
+        return NULL;
+    }
+    *place = policy;
+    args->n_joined++;
+    return policy;
+}
+
 static int take_policy(um_replay_args_t *args, const char *name)
 {
     const um_policy_t *policy = um_policy_find(name);
@@ -139,8 +161,10 @@ static int take_policy(um_replay_args_t *args, const char *name)
     char known[512] = "";
     int status = UM_EXIT_OK;
 
-    if (policy)
-        return add_policy(args, policy);
+    if (!policy && strchr(name, '+'))
+        policy = join_policies(args, name, &status);
+    if (policy || status != UM_EXIT_OK)
+        return policy ? add_policy(args, policy) : status;
     if (!strcmp(name, "all")) {
         for (policy = um_policies; policy->name && status == UM_EXIT_OK; policy++)
             status = add_policy(args, policy);
@@ -418,6 +442,9 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
 void um_replay_args_free(um_replay_args_t *args)
 {
     free(args->policies);
+    for (size_t i = 0; i < args->n_joined; i++)
+        free(args->joined[i]);
+    free(args->joined);
     free(args->machines);
     free(args->capacities);
     free(args->streams);

@@ -39,23 +39,44 @@ static bool ask_range(um_range_t *range, um_view_t *view, um_expect_fn ask, void
     return true;
 }
 
+/* Bytes of the range that are not known to be on the launch's device. */
+static uint64_t missing(const um_range_t *range, const um_view_t *view)
+{
+    um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
+    uint64_t bytes = 0;
+
+    for (uint64_t at = range->addr, next; at < range->end; at = next) {
+        size_t n;
+
+        next = at / UM_BLOCK_BYTES * UM_BLOCK_BYTES + UM_VIEW_STRETCH_BYTES;
+        next = next < range->end ? next : range->end;
+        n = um_residency_extents(view->residency, range->argument.region, at, next - at, extent,
+                                 UM_VIEW_STRETCH_EXTENTS);
+        for (size_t i = 0; i < n; i++)
+            if (extent[i].where != UM_WHERE_DEVICE)
+                bytes += extent[i].bytes;
+    }
+    return bytes;
+}
+
 uint32_t um_expect_idle(um_expect_t *expect, const um_range_sources_t *from,
                         const um_sharing_t *sharing, um_view_t *view, um_expect_fn ask, void *ctx)
 {
-    uint32_t admitted = 0, n;
+    uint32_t admitted = 0, n, most;
+    uint64_t lacking = 0;
     bool more = true;
 
     if (!is_due(expect, view))
         return 0;
     expect->since = 0;
     expect->moves = um_sequences_moves(view->sequences);
+    view->missing = 0;
+    view->now_ns = expect->now_ns;
     n = um_sequences_next(view->sequences, expect->next, UM_EXPECT_LAUNCHES);
     for (uint32_t i = 0; i < n && more; i++) {
         um_next_t *next = &expect->next[i];
         uint32_t ranges;
 
-        if (!next->launch.context && next->launch.device != expect->device)
-            continue;
         if (!next->launch.context)
             next->launch.context = expect->context;
         next->launch.correlation = expect->correlation;
@@ -63,17 +84,19 @@ uint32_t um_expect_idle(um_expect_t *expect, const um_range_sources_t *from,
         view->launch = &next->launch;
         ranges =
             um_ranges_expect(from, &next->launch, next->kernel, expect->range, UM_EXPECT_RANGES);
-        for (uint32_t r = 0; r < ranges && more; r++)
+        for (uint32_t r = 0; r < ranges && more; r++) {
             if (!um_sharing_is_shared(sharing, expect->range[r].argument.region,
                                       next->launch.device))
                 more = ask_range(&expect->range[r], view, ask, ctx, &admitted);
+            lacking += missing(&expect->range[r], view);
+        }
     }
     view->next = NULL;
     view->launch = NULL;
     expect->unfinished = !more;
-    if (admitted)
-        expect->pause = 0;
-    else if (expect->pause < UM_EXPECT_PAUSE)
-        expect->pause = 2 * expect->pause + 1;
+    most = lacking ? UM_EXPECT_SHORT : UM_EXPECT_PAUSE;
+    expect->pause = admitted ? 0 : 2 * expect->pause + 1;
+    if (expect->pause > most)
+        expect->pause = most;
     return admitted;
 }

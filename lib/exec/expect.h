@@ -19,7 +19,8 @@
 #define UM_EXPECT_RANGES   32u /* of one of them; more are left alone */
 #define UM_EXPECT_PIECES   4u  /* on their way: no more are asked for */
 #define UM_EXPECT_AGAIN    1u  /* or fewer: time to ask again */
-#define UM_EXPECT_PAUSE    64u /* drains between two questions, at most */
+#define UM_EXPECT_SHORT    3u /* drains between two questions, at most, while something is missing, */
+#define UM_EXPECT_PAUSE    63u /* and else */
 
 typedef struct um_expect {
     um_next_t next[UM_EXPECT_LAUNCHES];
@@ -27,8 +28,8 @@ typedef struct um_expect {
     uint64_t moves;        /* when it was last asked */
     bool unfinished;       /* then more was wanted than could be brought at once */
     uint32_t pause, since; /* drains to wait before the next question; waited so far */
-    int32_t device;        /* that is the latest context's, */
-    uint32_t context;      /* for launches that this run has not seen yet */
+    uint32_t context;      /* the latest, for launches that this run has not seen yet; 0 = none */
+    uint64_t now_ns;       /* of the latest event */
     uint32_t correlation;  /* of the latest launch */
 } um_expect_t;
 

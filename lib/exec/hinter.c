@@ -515,9 +515,11 @@ static void on_event(void *ctx, const um_event_t *event)
         um_residency_observe(hinter->residency, event);
     um_footprints_observe(hinter->footprints, event);
     um_sequences_observe(hinter->sequences, event);
+    hinter->expect.now_ns = event->time_ns;
     hinter->cpu_is_busy = event->type == UM_EV_SYNC && event->u.sync.exit ? LONG_PHASE : 0;
     switch (event->type) {
     case UM_EV_LAUNCH:
+        hinter->expect.context = event->u.launch.context;
         hinter->expect.correlation = event->u.launch.correlation;
         on_launch(hinter, event);
         break;
@@ -531,10 +533,8 @@ static void on_event(void *ctx, const um_event_t *event)
         on_outcome(hinter, event);
         break;
     case UM_EV_CONTEXT:
-        if (event->u.context.change != UM_CONTEXT_CREATED)
-            break;
-        hinter->context = hinter->expect.context = event->u.context.context;
-        hinter->expect.device = event->u.context.device;
+        if (event->u.context.change == UM_CONTEXT_CREATED)
+            hinter->context = hinter->expect.context = event->u.context.context;
         break;
     case UM_EV_DEVICE:
         on_device(hinter, &event->u.device);
@@ -542,6 +542,7 @@ static void on_event(void *ctx, const um_event_t *event)
     case UM_EV_REGION_ALLOC:
         if (event->u.region_alloc.family == UM_FAMILY_MANAGED)
             on_managed(hinter);
+        um_expect_hurry(&hinter->expect);
         break;
     case UM_EV_REGION_FREE:
         um_gate_region_gone(hinter->gate, event->u.region_free.region);

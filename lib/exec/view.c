@@ -95,9 +95,17 @@ um_cpu_t um_view_cpu(const um_view_t *view)
 
 uint64_t um_view_room_bytes(const um_view_t *view, int32_t device)
 {
+    um_view_t *own = (um_view_t *)view; /* as above */
+    uint64_t room;
+
     if (!view->launch || view->launch->device != device)
         return 0;
-    return um_gate_room_bytes(view->gate, view->launch, view->now_ns);
+    room = um_gate_room_bytes(view->gate, view->launch, view->now_ns);
+    if (!view->next)
+        return room;
+    if (!view->missing)
+        own->missing = um_residency_missing(view->residency, device);
+    return view->missing <= room ? room : 0;
 }
 
 void um_view_kernel(um_view_t *view, const um_ev_kernel_t *kernel)

@@ -17,7 +17,8 @@ struct um_view {
     um_residency_t *residency;
     um_footprints_t *footprints;
     um_sequences_t *sequences;
-    const um_next_t *next;        /* NULL unless the launch is only expected */
+    const um_next_t *next; /* NULL unless the launch is only expected */
+    uint64_t missing;      /* then: managed bytes that are not on its device, 0 = not counted yet */
     const um_ev_launch_t *launch; /* or */
     const um_ev_sync_t *sync;     /* what is being decided */
     uint64_t now_ns;

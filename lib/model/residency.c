@@ -389,6 +389,24 @@ uint64_t um_residency_role(const um_residency_t *residency, uint32_t id)
     return region ? region->role : 0;
 }
 
+uint64_t um_residency_missing(const um_residency_t *residency, int32_t device)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < residency->n; i++) {
+        const um_region_state_t *region = residency->region[i];
+
+        for (uint32_t b = 0; b < region->n_blocks; b++) {
+            const um_block_state_t *block = &region->block[b];
+
+            if (block->where != UM_WHERE_BOTH && (block->where != UM_WHERE_DEVICE ||
+                                                  (block->device >= 0 && block->device != device)))
+                bytes += um_block_end(region, b) - um_block_start(region, b);
+        }
+    }
+    return bytes;
+}
+
 size_t um_residency_extents(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
                             um_extent_t *out, size_t max)
 {

@@ -112,6 +112,9 @@ bool um_residency_settled(um_residency_t *residency, uint32_t region, uint64_t a
 bool um_residency_settled_from(um_residency_t *residency, uint32_t region, uint64_t addr,
                                int32_t device, uint64_t *bytes);
 
+/* Bytes of all regions that are not believed to be on the device, nor mapped by it. */
+uint64_t um_residency_missing(const um_residency_t *residency, int32_t device);
+
 /* As um_view_extents: by whole blocks, trimmed to the region. BOTH also stands for host pages that
  * the program's own advice keeps mapped by the GPU. */
 size_t um_residency_extents(um_residency_t *residency, uint32_t region, uint64_t addr,

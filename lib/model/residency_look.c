@@ -260,13 +260,15 @@ void um_residency_look(um_residency_t *residency, um_region_state_t *region, uin
     }
 }
 
+static bool is_there(const um_block_state_t *block)
+{
+    return block->where == UM_WHERE_DEVICE || block->where == UM_WHERE_BOTH;
+}
+
 static bool may_have_changed(const um_residency_t *residency, const um_region_state_t *region,
                              uint32_t b, bool doubt)
 {
-    const um_block_state_t *block = &region->block[b];
-    bool there = block->where == UM_WHERE_DEVICE || block->where == UM_WHERE_BOTH;
-
-    return !there || (doubt && stale(residency, region, b));
+    return !is_there(&region->block[b]) || (doubt && stale(residency, region, b));
 }
 
 void um_residency_refresh(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
@@ -285,6 +287,10 @@ void um_residency_refresh(um_residency_t *residency, uint32_t id, uint64_t addr,
             stop++;
         if (stop > b)
             look_at(residency, region, b, stop);
+        /* The CPU may take it yet: the next launch has to ask again. */
+        for (uint32_t i = b; i < stop; i++)
+            if (is_there(&region->block[i]))
+                region->block[i].looked_ns = 0;
         b = stop > b ? stop : b + 1;
     }
 }

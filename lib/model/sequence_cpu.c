@@ -6,7 +6,9 @@
 #define FOUND_FOR  2u  /* occurrences: after so many without, the CPU no longer takes any of it */
 #define MOST_RESTS 10u /* doublings */
 #define LEAVE_EVERY                                                                                \
-    16u /* rounds: one of so many goes without, so that what is learned stays true */
+    16u                /* rounds: one of so many goes without, so that what is learned stays true */
+#define KNOWN       6u /* times that a launch has come before anything is tried with it */
+#define FEW_STRIKES 3u /* in a row: from then on it is not tried later either */
 #define GRACE       16u /* items that a launch may come later than foretold, */
 #define GRACE_TIMES 4u  /* and so many times as late as it was */
 #define YOUNG_LOOKS 64u /* at one region */
@@ -53,17 +55,26 @@ static void taken_back(const um_sequences_t *sequences, um_seq_fact_t *fact, uin
     fact->tries = pause(sequences, fact);
 }
 
+/* Something was brought for that launch already. */
+static bool is_pending(const um_sequences_t *sequences, uint64_t signature, uint32_t region)
+{
+    for (uint32_t i = 0; sequences->n_pending && i < UM_SEQ_PENDING; i++)
+        if (sequences->pending[i].signature == signature && sequences->pending[i].region == region)
+            return true;
+    return false;
+}
+
 um_cpu_t um_sequences_cpu(const um_sequences_t *sequences, const um_next_t *next, uint32_t id,
                           bool *found)
 {
     const um_seq_region_t *region = &sequences->region[id % UM_SEQ_REGIONS];
-    const um_seq_arg_t *arg;
+    um_signature_t *signature = um_sequence_find(sequences, next->signature);
+    const um_seq_arg_t *arg = region->id == id ? arg_of(signature, region->place) : NULL;
     const um_seq_fact_t *fact;
 
     *found = false;
-    if (region->id != id ||
-        !(arg = arg_of(um_sequence_find(sequences, next->signature), region->place)))
-        return UM_CPU_UNKNOWN;
+    if (!arg)
+        return UM_CPU_TAKES;
     fact = &arg->fact[region->taken ? UM_SEQ_USED : UM_SEQ_NEW];
     *found = fact->found > 0;
     if (sequences->clock < fact->rests ||
@@ -71,10 +82,14 @@ um_cpu_t um_sequences_cpu(const um_sequences_t *sequences, const um_next_t *next
         return UM_CPU_TAKES;
     if (next->steps <= fact->from)
         return UM_CPU_LEAVES;
-    if (sequences->clock < fact->tries ||
-        (!region->taken && fact->taken && next->steps >= fact->taken))
+    /* What is new shows by itself what can be known; what is not known well is for others to try things with. */
+    if (!region->taken || signature->seen < KNOWN)
         return UM_CPU_TAKES;
-    return UM_CPU_UNKNOWN;
+    if (sequences->clock < fact->tries &&
+        (next->steps >= fact->taken || fact->strikes > FEW_STRIKES))
+        return UM_CPU_TAKES;
+    /* One try at a time: it is the launch that gives the answer. */
+    return is_pending(sequences, next->signature, id) ? UM_CPU_TAKES : UM_CPU_UNKNOWN;
 }
 
 /* ---- what was brought ---- */

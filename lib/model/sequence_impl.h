@@ -34,7 +34,7 @@ typedef struct um_seq_fact {
     uint32_t found;   /* of the last occurrences: the CPU has had some of it */
     uint32_t rounds;  /* in which it was brought */
     uint64_t rests;   /* until so many items nothing is brought, */
-    uint64_t tries;   /* and nothing earlier than `from` */
+    uint64_t tries;   /* and not again as early as `taken` */
 } um_seq_fact_t;
 
 enum { UM_SEQ_USED, UM_SEQ_NEW, UM_SEQ_AGES }; /* has a GPU had the region? */

@@ -91,7 +91,6 @@ static void act(um_engine_t *engine, um_actor_t *actor)
     notes_t *from;
     note_t *note = first(loop, &from);
 
-    (void)engine;
     if (!note)
         return;
     from->head = note->next;
@@ -99,7 +98,8 @@ static void act(um_engine_t *engine, um_actor_t *actor)
         from->tail = NULL;
     loop->sink.event(loop->sink.ctx, note->event);
     free(note);
-    if (!loop->calls.head && !loop->records.head && loop->sink.idle)
+    note = first(loop, &from);
+    if ((!note || note->due_ns > engine->now_ns) && loop->sink.idle)
         loop->sink.idle(loop->sink.ctx);
     wake(loop);
 }

@@ -462,6 +462,31 @@ static void halo(um_gen_t *gen)
         um_gen_host(gen, READ, slab[o->iterations % 2][g], 0, bytes);
 }
 
+/* Eight kernels one after the other, each with an array of its own; the CPU waits for each, and reads a quarter of
+ * what it made. */
+static void stages(um_gen_t *gen)
+{
+    enum { STAGES = 8 };
+    const um_gen_options_t *o = um_gen_options(gen);
+    uint64_t bytes = o->bytes / STAGES;
+    uint32_t kernel[STAGES], array[STAGES];
+    char name[32];
+
+    for (uint32_t s = 0; s < STAGES; s++) {
+        snprintf(name, sizeof(name), "_Z6stage%" PRIu32 "Pfm", s);
+        kernel[s] = um_gen_kernel(gen, name, "pv");
+        snprintf(name, sizeof(name), "stage %" PRIu32, s);
+        array[s] = um_gen_region(gen, name, bytes);
+        um_gen_host(gen, WRITE, array[s], 0, bytes);
+    }
+    for (uint32_t i = 0; i < o->iterations; i++)
+        for (uint32_t s = 0; s < STAGES && !um_gen_failed(gen); s++) {
+            update(gen, kernel[s], 0, array[s], 0, bytes);
+            um_gen_wait(gen);
+            um_gen_host(gen, READ, array[s], 0, bytes / 4);
+        }
+}
+
 /* bytes, iterations, gpus, seed, compute */
 const um_gen_pattern_t um_gen_patterns[] = {
     {"stream", "triad over three arrays", {GIB, 10, 1, 0, 1}, stream},
@@ -496,6 +521,10 @@ const um_gen_pattern_t um_gen_patterns[] = {
      "the GPU goes over everything in launches of 8 MiB, again and again",
      {GIB, 10, 1, 0, 1},
      sweep},
+    {"stages",
+     "eight kernels that the CPU waits for, each leaves it something to read",
+     {GIB, 10, 1, 0, 16},
+     stages},
     {"halo", "several GPUs, each reads its neighbours' edges", {GIB, 20, 2, 0, 1}, halo},
     {0},
 };

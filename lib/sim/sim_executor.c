@@ -30,10 +30,18 @@ static bool is_ready(const sim_executor_t *self, const um_op_t *op)
     return um_streams_done(self->engine, device, stream, op->number);
 }
 
-/* Takes the next piece out of the queue; those for idle times come last. NULL = there is none. */
+static bool is_idle(const sim_executor_t *self)
+{
+    for (unsigned w = 0; w < self->n_workers; w++)
+        if (self->worker[w]->head)
+            return false;
+    return true;
+}
+
+/* Takes the next piece out of the queue; those for idle times come last, one at a time. NULL = there is none. */
 static um_op_t *take(sim_executor_t *self)
 {
-    for (int idle = 0; idle < 2; idle++)
+    for (int idle = 0; idle < 1 + is_idle(self); idle++)
         for (um_op_t **at = &self->queue; *at; at = &(*at)->next) {
             um_op_t *op = *at;
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/bus.h"
 #include "crew.h"
 
 uint64_t um_capacity_bytes(const um_capacity_t *capacity, const um_workload_t *workload,
@@ -38,6 +39,60 @@ const um_sim_result_t *um_sweep_result(const um_sweep_t *sweep, size_t group, si
     return &sweep->outcomes[group * (sweep->n_policies + 1) + 1 + policy].u.sim;
 }
 
+/* ---- a second run ---- */
+
+typedef struct lesson {
+    um_event_t *event; /* what the first run learned; what they point to is each one's own */
+    void **memory;
+    size_t n, room;
+    bool failed;
+} lesson_t;
+
+static void take_in(void *ctx, const um_event_t *event)
+{
+    lesson_t *lesson = ctx;
+    size_t bytes = um_event_pack(event, NULL, 0);
+
+    if (lesson->n == lesson->room) {
+        size_t room = lesson->room ? 2 * lesson->room : 256;
+        um_event_t *grown = realloc(lesson->event, room * sizeof(*grown));
+        void **memory = realloc(lesson->memory, room * sizeof(*memory));
+
+        lesson->event = grown ? grown : lesson->event;
+        lesson->memory = memory ? memory : lesson->memory;
+        lesson->failed |= !grown || !memory;
+        lesson->room = lesson->failed ? lesson->room : room;
+    }
+    if (lesson->failed || !(lesson->memory[lesson->n] = malloc(bytes))) {
+        lesson->failed = true;
+        return;
+    }
+    um_event_pack(event, lesson->memory[lesson->n], bytes);
+    lesson->event[lesson->n] = *(um_event_t *)lesson->memory[lesson->n];
+    lesson->event[lesson->n++].u.learned.age = 1;
+}
+
+static um_status_t run_again(um_sim_config_t config, um_sim_result_t *out, char *error,
+                             size_t error_bytes)
+{
+    lesson_t lesson = {0};
+    um_status_t status;
+
+    config.learned = take_in;
+    config.learned_ctx = &lesson;
+    status = um_sim_run(&config, out, error, error_bytes);
+    config.learned = NULL;
+    config.known = lesson.event;
+    config.n_known = lesson.n;
+    if (status == UM_OK)
+        status = lesson.failed ? UM_ERR_NO_MEMORY : um_sim_run(&config, out, error, error_bytes);
+    for (size_t i = 0; i < lesson.n; i++)
+        free(lesson.memory[i]);
+    free(lesson.memory);
+    free(lesson.event);
+    return status;
+}
+
 /* This rank's jobs. */
 typedef struct part {
     um_sweep_t *sweep;
@@ -66,7 +121,9 @@ static void job_run(void *ctx, size_t i)
         };
 
         outcome->status =
-            um_sim_run(&config, &outcome->u.sim, outcome->error, sizeof(outcome->error));
+            (config.policy->again
+                 ? run_again(config, &outcome->u.sim, outcome->error, sizeof(outcome->error))
+                 : um_sim_run(&config, &outcome->u.sim, outcome->error, sizeof(outcome->error)));
     }
 }
 

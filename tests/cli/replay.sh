@@ -80,6 +80,9 @@ umrt 1.7 lookup 256M 40 machine
 run 1.05 gather 3G 5 machine
 run 1.4 pool 512M 20 machine
 evict 1.03 pool 256M 10 50%
+lookahead 1.02 stages 512M 20 machine
+lookahead+again 1.05 stages 512M 10 machine
+run+lookahead+again 1.8 stages 512M 10 machine
 umrt 1.5 ping-pong 64M 10 machine
 static 1.2 stencil 64M 10 machine
 deepum 1.1 ping-pong 256M 10 machine

@@ -14,6 +14,9 @@ refuses() { # PATTERN ARGUMENT...
 ok "no file" refuses 'no file given'
 ok "an unknown policy, with the nearest" refuses "no policy 'frist_touch'; did you mean 'first_touch'\?.*none, driver" -p frist_touch good.umt
 ok "an unknown policy like none, with those there are" refuses "no policy 'xyzzyplugh'; there are none, driver" -p xyzzyplugh good.umt
+ok "an advisor that there is none of, among others" refuses "no policy 'run\\+frist_touch'" -p run+frist_touch good.umt
+ok "the same once more" refuses "no policy 'run\\+run'" -p run+run good.umt
+ok "a second run of nobody" refuses "no policy '\\+again'" -p +again good.umt
 ok "an empty policy" refuses "empty element in 'ahead,'" -p ahead, good.umt
 ok "an unknown machine, with those there are" refuses "h300.*h200-pcie5" -m h300 good.umt
 ok "a machine that is no file" refuses 'nowhere\.json' -m nowhere.json good.umt

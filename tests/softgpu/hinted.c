@@ -5,6 +5,7 @@
 #include "examples/driver_api/driver_api.h"
 
 #include <stdbool.h>
+#include <time.h>
 
 #define BYTES  ((uint64_t)4 << 20)
 #define N      (BYTES / sizeof(float))
@@ -374,6 +375,45 @@ static void indexed(void)
     halves(false);
 }
 
+/* ---- what comes next ---- */
+
+/* Under HINTED_AHEAD somebody is expected to prefetch it before it is needed: waits for that, ten seconds at most. */
+static void await(CUdeviceptr data)
+{
+    for (int ms = 0; getenv("HINTED_AHEAD") && ms < 10000; ms++) {
+        int where = CU_DEVICE_INVALID;
+
+        CHECK(cuMemRangeGetAttribute(&where, sizeof(where),
+                                     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, data, BYTES));
+        if (where == 0)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+/* Three kernels that the CPU waits for, with an array each; the CPU writes two of these. */
+static void stages(void)
+{
+    CUfunction add_one = function(start(program, 0), "_Z7add_onePfm");
+    CUdeviceptr first = allocate(BYTES), second = allocate(BYTES + 4096),
+                third = allocate(2 * BYTES);
+
+    fill(first, BYTES, 1);
+    fill(second, BYTES + 4096, 2);
+    await(third);
+    launch(add_one, NULL, (void *[]){&first, &n});
+    await(second);
+    CHECK(cuCtxSynchronize());
+    launch(add_one, NULL, (void *[]){&second, &n});
+    CHECK(cuCtxSynchronize());
+    launch(add_one, NULL, (void *[]){&third, &n});
+    CHECK(cuCtxSynchronize());
+    printf("%.0f %.0f %.0f\n", sum(first, BYTES), sum(second, BYTES), sum(third, BYTES));
+    CHECK(cuMemFree(first));
+    CHECK(cuMemFree(second));
+    CHECK(cuMemFree(third));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -384,6 +424,7 @@ int main(int argc, char **argv)
         {"forked", forked},     {"variable", variable}, {"pool", pool},
         {"contexts", contexts}, {"apart", apart},       {"advised", advised},
         {"shared", shared},     {"slices", slices},     {"indexed", indexed},
+        {"stages", stages},
     };
 
     program = argv[0];

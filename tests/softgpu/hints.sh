@@ -57,6 +57,30 @@ mode=waits
 ok "waits: the same" as_alone --advisors first_touch,ahead,readback -q --guard-per-mille 0
 ok "waits: what is read after them comes back by itself" [ "$(returned)" -ge $((4 * MIB)) ]
 
+# What a run before has shown of what comes next is there before it comes.
+mode=stages
+"$hints" $mode >alone.out
+ahead=(--advisors "first_touch,ahead,lookahead" -q --guard-per-mille 0 --profile stages.ump)
+# foretold REGION: bytes of it that lookahead brought before launch N.
+foretold() {
+    "$umrt" dump -t launch,hint t.umt | awk -v region="region=$1" -v n="$2" '
+        $2 == "launch" { launches++ }
+        /who="lookahead"/ && /result="?applied/ && $0 ~ region "($| )" && launches < n {
+            for (i = 1; i <= NF; i++)
+                if (index($i, "bytes=") == 1)
+                    bytes += substr($i, 7)
+        }
+        END { print bytes + 0 }'
+}
+ok "stages: a first run, the same" as_alone "${ahead[@]}"
+ok "stages: it learned what comes next" grep -q '"sequence"' <("$umrt" profile show --json stages.ump)
+export HINTED_AHEAD=1
+ok "stages: a second run, the same" as_alone "${ahead[@]}" -t t.umt
+unset HINTED_AHEAD
+ok "stages: what the GPU touches first is there before any launch" [ "$(foretold 3 1)" -ge $((4 * MIB)) ]
+ok "stages: and what the CPU writes is not" [ "$(foretold 2 1)" = 0 ]
+ok "stages: what the second launch takes comes during the first" [ "$(foretold 2 2)" -ge $((2 * MIB)) ]
+
 # Advice is given, but not where the program gives it.
 advice() { awk '$1 ~ /^libumrt/ && $2 ~ /^cuMemAdvise/ { n += $3 } END { print n + 0 }' calls; }
 mode=shared

@@ -246,7 +246,8 @@ static uint64_t play(const char *path)
                             .decide_sync = decide_sync,
                             .learned = inner->learned,
                             .always = inner->always,
-                            .blind = inner->blind};
+                            .blind = inner->blind,
+                            .ahead = inner->ahead};
     const um_advisor_ops_t *const table[] = {&ops, NULL};
     const um_page_tables_t tables = {.present = present, .page = page, .now_ns = last_event};
     um_hinter_config_t config = {.page_tables = looking ? &tables : NULL,
@@ -272,6 +273,7 @@ static uint64_t play(const char *path)
         sink.event(sink.ctx, event);
         if (deep)
             show_accesses(event);
+        sink.idle(sink.ctx);
     }
     um_hinter_learned(hinter, check_learned, NULL);
     um_hinter_stats(hinter, &stats);
