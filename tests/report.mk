@@ -75,3 +75,8 @@ EXTRA_DIST += tests/cli/library.hpp
 check_PROGRAMS += tests/unit/report_accuracy
 tests_unit_report_accuracy_SOURCES = tests/unit/report_accuracy.c $(um_planted)
 tests_unit_report_accuracy_LDADD = $(report_ldadd)
+
+# The changes as a diff: --patch.
+check_PROGRAMS += tests/unit/report_patch
+tests_unit_report_patch_SOURCES = tests/unit/report_patch.c $(report_stream)
+tests_unit_report_patch_LDADD = $(report_ldadd)

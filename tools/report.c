@@ -14,6 +14,7 @@
 #include "report/csv.h"
 #include "report/findings/limits.h"
 #include "report/html.h"
+#include "report/patch.h"
 #include "report/perfetto.h"
 #include "report/report.h"
 #include "report/sarif.h"
@@ -35,6 +36,10 @@ static const char help[] =
     "      --perfetto     the trace for ui.perfetto.dev: kernels, faults, moves, regions and hints "
     "as tracks\n"
     "      --csv TABLE    um_sum, um_total_sum or um_cpu_page_faults_sum, as nsys stats prints it\n"
+    "      --patch        the findings' changes as a unified diff of the source, for 'patch -p0', "
+    "where\n"
+    "                     they are certain; what is not is said, and why\n"
+    "      --source-root DIR  where the source is (default: the current folder)\n"
     "  -o, --output FILE  into FILE, unless that is something else (default: standard output)\n"
     "      --html PAGE    all of it as a page, too: one file that needs nothing else, with map and "
     "time\n"
@@ -58,7 +63,10 @@ static const char help[] =
     "  -h, --help         this text\n\n"
     "Exit status: 0 reported, 1 could not be written, 2 wrong usage, a file that cannot be read as "
     "a\n"
-    "trace (no report), or a damaged one (what is whole is reported, with a note).\n";
+    "trace (no report), or a damaged one (what is whole is reported, with a note); 3 of --patch: "
+    "no "
+    "change\n"
+    "was certain enough to be written.\n";
 
 /* What the report can be; the first is the default. */
 static const struct um_kind {
@@ -67,12 +75,14 @@ static const struct um_kind {
 } text = {"umrt report", "a report", UM_REPORT_TEXT},
   json = {"{\n  \"schema\": \"umrt.report/", "a report in JSON", UM_REPORT_JSON},
   sarif = {UM_SARIF_START, "a SARIF log", UM_REPORT_SARIF},
-  perfetto = {UM_PERFETTO_START, "a trace for Perfetto", UM_REPORT_TEXT};
+  perfetto = {UM_PERFETTO_START, "a trace for Perfetto", UM_REPORT_TEXT},
+  diff = {UM_PATCH_START, "a patch", UM_REPORT_TEXT};
 
 typedef struct um_request {
     const struct um_kind *kind;
     const char *csv;    /* a table of it instead */
     const char *output; /* NULL = stdout */
+    const char *root;   /* of the source, NULL = here */
     bool top_given;
     const char *html; /* a page beside it; NULL = none */
     uint32_t what_if; /* seconds */
@@ -213,6 +223,49 @@ static int write_page(um_report_t *report, const um_request_t *request,
     return exit_status;
 }
 
+static void say_refused(void *ctx, const char *line)
+{
+    (void)ctx;
+    um_say("report: %s", line);
+}
+
+/* Into the output, once the report is read. */
+static int write_patch(um_report_t *report, const um_request_t *request,
+                       const um_report_options_t *options, bool damaged)
+{
+    um_patch_t patch = {.root = request->root, .refused = say_refused};
+    um_output_t output = {.file = NULL};
+    char *text = NULL;
+    size_t bytes;
+    FILE *memory = open_memstream(&text, &bytes);
+    um_status_t status =
+        memory ? um_report_patch(report, options, &patch, memory) : UM_ERR_NO_MEMORY;
+    int exit_status;
+
+    if (memory && fclose(memory) && !status)
+        status = UM_ERR_NO_MEMORY;
+    exit_status = written(request, status, damaged);
+    /* A file that is there is not replaced by nothing. */
+    if (!status && !patch.n_written && patch.n_refused) {
+        free(text);
+        return UM_EXIT_REFUSED;
+    }
+    if (!status && !patch.n_written)
+        um_say("report: no finding that is worth it asks for a change");
+    if (!status && patch.n_written) {
+        int opened = um_output_open(&output, request->output, diff.start, diff.what);
+
+        if (opened != UM_EXIT_OK) {
+            free(text);
+            return opened;
+        }
+        status = fwrite(text, 1, bytes, output.file) == bytes ? UM_OK : UM_ERR_IO;
+        exit_status = finish(&output, written(request, status, damaged), damaged && !status);
+    }
+    free(text);
+    return exit_status;
+}
+
 static int write_report(char **paths, int n, const um_request_t *request)
 {
     um_report_t *report = NULL;
@@ -234,6 +287,10 @@ static int write_report(char **paths, int n, const um_request_t *request)
         options.predict = predicting ? um_predicting_findings : NULL;
         options.predict_ctx = predicting;
     }
+    if (exit_status == UM_EXIT_OK && request->kind == &diff) {
+        exit_status = write_patch(report, request, &options, damaged);
+        goto out;
+    }
     if (exit_status == UM_EXIT_OK && request->html)
         exit_status = write_page(report, request, &options, &what_if);
     else
@@ -245,6 +302,7 @@ static int write_report(char **paths, int n, const um_request_t *request)
         status = um_report_write(report, &options, output.file);
         exit_status = finish(&output, written(request, status, damaged), damaged && !status);
     }
+out:
     um_report_free(report);
     um_predicting_free(predicting);
     return exit_status;
@@ -320,7 +378,9 @@ int um_cmd_report(int argc, char **argv)
         OPT_WHAT_IF,
         OPT_PERFETTO,
         OPT_LIMIT,
-        OPT_CUDA
+        OPT_CUDA,
+        OPT_PATCH,
+        OPT_ROOT
     };
     static const struct option options[] = {
         {"json", no_argument, NULL, 'j'},
@@ -338,6 +398,8 @@ int um_cmd_report(int argc, char **argv)
         {"what-if", required_argument, NULL, OPT_WHAT_IF},
         {"limit", required_argument, NULL, OPT_LIMIT},
         {"cuda", required_argument, NULL, OPT_CUDA},
+        {"patch", no_argument, NULL, OPT_PATCH},
+        {"source-root", required_argument, NULL, OPT_ROOT},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -403,6 +465,12 @@ int um_cmd_report(int argc, char **argv)
                         : "--limit takes NAME=VALUE with a number that it may be, not '%s'",
                     optarg);
             break;
+        case OPT_PATCH:
+            request.kind = &diff;
+            break;
+        case OPT_ROOT:
+            request.root = optarg;
+            break;
         case OPT_CUDA:
             if (!um_target_parse(optarg, &target))
                 return um_say_usage("report", "--cuda takes a version from 11.8 on, not '%s'",
@@ -427,8 +495,10 @@ int um_cmd_report(int argc, char **argv)
     }
     if (optind == argc)
         return um_say_usage("report", "no file given");
-    if (request.html && (request.csv || request.kind == &perfetto))
-        return um_say_usage("report", "--html makes no page of --csv or --perfetto");
+    if (request.html && (request.csv || request.kind == &perfetto || request.kind == &diff))
+        return um_say_usage("report", "--html makes no page of --csv, --perfetto or --patch");
+    if (request.root && request.kind != &diff)
+        return um_say_usage("report", "--source-root goes with --patch");
     if (request.html && !um_output_check(request.html, "<!DOCTYPE html>"))
         return UM_EXIT_USAGE;
     report->format = request.kind->format;

@@ -20,6 +20,7 @@ enum {
     UM_EXIT_FAILED = 1, /* understood, but could not be done (no memory, output not writable) */
     UM_EXIT_USAGE = 2,  /* a wrong command line, or an input file that cannot be read as what it
                            should be */
+    UM_EXIT_REFUSED = 3, /* understood, and nothing of it is certain enough to be done */
     UM_EXIT_CANNOT_EXECUTE = 126, /* as shells: the program is there but cannot be executed */
     UM_EXIT_NOT_FOUND = 127,      /* as shells: there is no such program */
     UM_EXIT_SIGNAL = 128          /* as shells: plus the number of the signal that ended it */

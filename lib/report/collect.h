@@ -43,6 +43,7 @@ typedef struct um_trace_stat {
     char *accesses;      /* the fact workload.accesses: "exact", "deep", NULL */
     char *device, *uuid; /* of the first GPU */
     uint32_t devices;
+    uint64_t recorded_ns;       /* when it was begun, since 1970; 0 = not said */
     uint64_t gpu_memory_bytes;  /* of the first GPU, 0 = not known */
     uint64_t host_memory_bytes; /* what the host has, or its control group allows; 0 likewise */
     uint32_t tracing;           /* um_tracing_t */

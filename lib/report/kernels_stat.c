@@ -21,6 +21,8 @@ void um_kernels_stat_free(um_kernels_stat_t *stat)
         free(stat->kernels[i].name);
     free(stat->kernels);
     free(stat->pairs);
+    free(stat->places);
+    um_map_free(&stat->place_of);
     free(stat->seen);
     um_map_free(&stat->by_name);
     um_map_free(&stat->by_id);
@@ -58,6 +60,44 @@ static um_status_t kernel_of_id(um_kernels_stat_t *stat, uint32_t id, uint32_t *
     return *out != UM_MAP_NONE ? UM_OK : kernel_get(stat, "", false, out);
 }
 
+static um_status_t on_launch_place(um_kernels_stat_t *stat, const um_ev_launch_t *launch,
+                                   const um_arg_t *arg, uint32_t kernel)
+{
+    um_live_t *live = um_regions_stat_by_id(stat->regions, arg->region);
+    uint64_t key = (uint64_t)kernel << 32 | (live ? live->group : 0);
+    um_launch_place_t *place;
+    uint32_t i = live ? um_map_find(&stat->place_of, key) : UM_MAP_NONE;
+    um_status_t status;
+
+    if (!live)
+        return UM_OK;
+    if (i == UM_MAP_NONE) {
+        if (!um_grow(&stat->places, &stat->places_size, stat->n_places + 1, sizeof(*place)))
+            return UM_ERR_NO_MEMORY;
+        status = um_map_put(&stat->place_of, key, (uint32_t)stat->n_places);
+        if (status)
+            return status;
+        i = (uint32_t)stat->n_places++;
+        stat->places[i] = (um_launch_place_t){.kernel = kernel,
+                                              .group = live->group,
+                                              .slot = arg->slot,
+                                              .site = launch->call_site};
+    }
+    place = &stat->places[i];
+    place->launches++;
+    place->many |= place->site != launch->call_site || place->slot != arg->slot ||
+                   arg->offset_bytes || arg->region_offset_bytes;
+    return UM_OK;
+}
+
+const um_launch_place_t *um_kernels_stat_place(const um_kernels_stat_t *stat, uint32_t kernel,
+                                               uint32_t group)
+{
+    uint32_t i = um_map_find(&stat->place_of, (uint64_t)kernel << 32 | group);
+
+    return i == UM_MAP_NONE ? NULL : &stat->places[i];
+}
+
 um_status_t um_kernels_stat_event(um_kernels_stat_t *stat, const um_event_t *event)
 {
     um_status_t status = UM_OK;
@@ -80,6 +120,9 @@ um_status_t um_kernels_stat_event(um_kernels_stat_t *stat, const um_event_t *eve
         else if (stat->kernels[k].stream != event->u.launch.stream)
             stat->kernels[k].many_streams = true;
         stat->launches++;
+        for (uint32_t a = 0; event->u.launch.call_site && a < event->u.launch.n_args && !status;
+             a++)
+            status = on_launch_place(stat, &event->u.launch, &event->u.launch.args[a], k);
         if (!stat->execs) /* attribution numbers launches until it sees times */
             stat->seen[stat->launches % EXECS_SEEN] =
                 (struct um_exec_seen){.serial = stat->launches,

@@ -31,6 +31,14 @@ typedef struct um_kernel_region {
     uint64_t confidence;
 } um_kernel_region_t;
 
+/* Where a kernel was launched with a pointer to a group's region; of launches whose place was recorded. */
+typedef struct um_launch_place {
+    uint32_t kernel, group;
+    uint32_t slot; /* the argument that it is */
+    uint64_t site, launches;
+    bool many; /* other places or arguments, too, or not the region's first byte */
+} um_launch_place_t;
+
 typedef struct um_kernels_stat {
     um_kernel_stat_t *kernels;
     size_t n_kernels, kernels_size;
@@ -39,6 +47,9 @@ typedef struct um_kernels_stat {
     um_kernel_region_t *pairs;
     size_t n_pairs, pairs_size;
     um_map_t pair_of; /* kernel << 32 | group */
+    um_launch_place_t *places;
+    size_t n_places, places_size;
+    um_map_t place_of; /* likewise */
     um_cover_t cover;
     struct um_exec_seen { /* which of a kernel's executions a serial is: ring by serial */
         uint64_t serial, number;
@@ -62,5 +73,9 @@ void um_kernels_stat_end(um_kernels_stat_t *stat);
 uint64_t um_kernel_launches(const um_kernel_stat_t *kernel);
 /* The pair with most charged time in this group; NULL without. */
 const um_kernel_region_t *um_kernels_stat_worst(const um_kernels_stat_t *stat, uint32_t group);
+
+/* NULL: none was recorded. */
+const um_launch_place_t *um_kernels_stat_place(const um_kernels_stat_t *stat, uint32_t kernel,
+                                               uint32_t group);
 
 #endif

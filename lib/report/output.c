@@ -501,6 +501,24 @@ static void um_section_next(um_emitter_t *e, const um_report_t *r, const um_find
     }
 }
 
+um_status_t um_report_findings(um_report_t *r, const um_report_options_t *options,
+                               um_findings_t *out)
+{
+    um_status_t status;
+
+    um_report_end_trace(r);
+    um_places_debug_dirs(r->places, options->debug_dirs);
+    if (options->limits)
+        r->limits = *options->limits;
+    status = um_findings_detect(r, out);
+    if (!status && options->predict) {
+        status = options->predict(options->predict_ctx, r, out);
+        um_findings_rank(out);
+        um_findings_fold(r, out);
+    }
+    return status;
+}
+
 um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, FILE *out)
 {
     um_findings_t findings;
@@ -513,17 +531,8 @@ um_status_t um_report_write(um_report_t *r, const um_report_options_t *options, 
         return UM_ERR_INVALID;
     if (!r->n_traces)
         return UM_ERR_STATE;
-    um_report_end_trace(r);
-    um_places_debug_dirs(r->places, options->debug_dirs);
-    if (options->limits)
-        r->limits = *options->limits;
+    status = um_report_findings(r, options, &findings);
     target = um_target_of(r, options->cuda);
-    status = um_findings_detect(r, &findings);
-    if (!status && options->predict) {
-        status = options->predict(options->predict_ctx, r, &findings);
-        um_findings_rank(&findings);
-        um_findings_fold(r, &findings);
-    }
     if (!status)
         status = um_emitter_open(options, out, &e);
     if (!status && options->format == UM_REPORT_SARIF) {

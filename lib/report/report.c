@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/grow.h"
 
@@ -111,6 +112,16 @@ static void set_tracing(um_report_t *r, um_trace_stat_t *trace, const char *valu
     set_text(r, &trace->tracing_text, value);
 }
 
+/* "2026-11-30T03:41:47Z"; 0: it is no such time. */
+static uint64_t time_of(const char *text)
+{
+    struct tm tm = {0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    time_t seconds = end && !*end ? timegm(&tm) : 0;
+
+    return seconds > 0 ? (uint64_t)seconds * UINT64_C(1000000000) : 0;
+}
+
 static void on_fact(um_report_t *r, const char *key, const char *value)
 {
     um_trace_stat_t *trace = &r->traces[r->n_traces - 1];
@@ -135,6 +146,8 @@ static void on_fact(um_report_t *r, const char *key, const char *value)
         if (bytes && (!trace->host_memory_bytes || bytes < trace->host_memory_bytes))
             trace->host_memory_bytes = bytes;
     }
+    if (!strcmp(key, "process.recorded_at"))
+        trace->recorded_ns = time_of(value);
     if (!strcmp(key, "um.tracing"))
         set_tracing(r, trace, value);
     if (!strcmp(key, "import.kind") &&

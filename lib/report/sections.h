@@ -12,6 +12,9 @@ void um_section_header(um_emitter_t *e, const um_report_t *report);
 void um_section_totals(um_emitter_t *e, const um_report_t *report);
 void um_section_findings(um_emitter_t *e, const um_report_t *report, const um_findings_t *findings,
                          const um_target_t *target);
+/* What is found, what it is worth where options.predict says so, ranked and folded; the trace has ended. */
+um_status_t um_report_findings(um_report_t *report, const um_report_options_t *options,
+                               um_findings_t *out);
 /* Of one finding, inside it. */
 void um_section_code(um_emitter_t *e, const um_report_t *report, const um_finding_t *f,
                      const um_target_t *target);

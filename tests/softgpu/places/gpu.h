@@ -11,6 +11,7 @@ int cuInit(unsigned flags);
 int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuCtxSetCurrent(void *context);
 int cuMemAllocManaged(unsigned long long *out, size_t bytes, unsigned flags);
+int cuMemAlloc_v2(unsigned long long *out, size_t bytes);
 int cuMemPrefetchAsync(unsigned long long addr, size_t bytes, int device, void *stream);
 int cuMemAdvise(unsigned long long addr, size_t bytes, int advice, int device);
 int cuModuleLoadData(void **out, const void *image);
