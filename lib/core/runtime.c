@@ -39,7 +39,8 @@ static um_hinter_t *hinter;     /* HINT; else NULL */
 static um_learning_t *learning; /* HINT with a profile; else NULL */
 static char *report;            /* HINT: file pattern; NULL = none */
 static um_executor_t *executor;
-static um_share_t *share; /* HINT */
+static um_share_t *share;    /* HINT */
+static uint32_t local_ranks; /* as they are at the start: the environment is the program's */
 static um_pagemap_t *pagemap;
 static um_top_t *top; /* NULL = nobody may look */
 static const um_backend_t *backend;
@@ -129,12 +130,12 @@ static uint64_t host_bytes(void *ctx)
         return bytes;
     bytes =
         bytes > self.settings.host_headroom_bytes ? bytes - self.settings.host_headroom_bytes : 0;
-    return bytes / um_local_ranks();
+    return bytes / local_ranks;
 }
 
 static um_status_t start_share(const char *given)
 {
-    um_share_config_t config = {.local_ranks = um_local_ranks()};
+    um_share_config_t config = {.local_ranks = local_ranks = um_local_ranks()};
 
     if (given && !um_budget_parse(given, &config.budget)) {
         um_log(UM_LOG_WARN,

@@ -5,7 +5,7 @@
  * Processes are counted in two ways, and the larger number holds: the ranks that the launcher says there are on this
  * machine, over the machine's GPUs; and the processes of umrt's, of this user, that hint for the very GPU
  * now. Each of those binds a name that is made of the GPU's uuid (an abstract socket: no file, and gone with
- * the process, however that ends).
+ * the process, however that ends). Processes in another network namespace, a container's, are not seen.
  *
  * Threads: one, but for um_share_abandon.
  */

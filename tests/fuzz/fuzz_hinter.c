@@ -103,6 +103,12 @@ static um_status_t present(void *ctx, uint64_t addr, uint64_t bytes, um_extent_t
     return UM_OK;
 }
 
+static uint64_t host_bytes(void *ctx)
+{
+    (void)ctx;
+    return answers % 3 ? UINT64_MAX >> answers % 64 : 0;
+}
+
 static bool page(void *ctx, uint64_t addr)
 {
     (void)ctx;
@@ -398,6 +404,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                                           .free_bytes = free_bytes};
     const um_page_tables_t tables = {.present = present, .page = page, .now_ns = now_ns};
     um_hinter_config_t config = {.executor = &executor, .advisors = "all", .post = post};
+    um_share_config_t share = {.gpus = "/nowhere"};
     um_hinter_stats_t stats;
 
     at = data;
@@ -415,6 +422,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     config.guard_per_mille = (uint32_t)take(1) % 2 ? 10 : 1000;
     config.guard_trial = take(1) % 4 == 0;
     config.gate.piece_bytes = take(1) % 4 ? 32 * MIB : take(8);
+    /* Of a byte that is there already, so that seeds stay what they are. */
+    config.gate.host_bytes = answers % 2 ? host_bytes : NULL;
+    share.budget = (um_budget_t){(um_budget_kind_t)(answers / 2 % 4), answers << answers % 40};
+    share.local_ranks = (uint32_t)answers % 9;
+    if (answers % 3 && um_share_new(&share, &config.gate.share) != UM_OK)
+        return 0;
     if (um_regions_new(&regions) != UM_OK)
         return 0;
     config.regions = regions;
@@ -477,6 +490,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (stats.gate.admitted != stats.gate.applied + stats.gate.failed + stats.gate.cancelled)
         abort();
     um_hinter_free(hinter);
+    um_share_free(config.gate.share);
     um_regions_free(regions);
     return 0;
 }
