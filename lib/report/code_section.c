@@ -16,7 +16,7 @@ static um_status_t write_code(const um_report_t *r, const um_finding_t *f,
                               const um_target_t *target, um_written_t *out)
 {
     char why[300];
-    um_dialect_id_t library = um_target_dialect(r, f, why, sizeof(why));
+    um_dialect_id_t library = um_target_dialect(r, target, f, why, sizeof(why));
     um_cuda_form_t form = um_target_form(target);
     um_status_t status = UM_OK;
 
@@ -140,11 +140,12 @@ void um_section_code(um_emitter_t *e, const um_report_t *r, const um_finding_t *
 }
 
 um_status_t um_code_for(const um_report_t *r, const um_finding_t *f, const um_target_t *target,
-                        um_code_t *out)
+                        um_code_t *out, const um_dialect_t **of)
 {
     char why[300];
-    um_dialect_id_t library = um_target_dialect(r, f, why, sizeof(why));
+    um_dialect_id_t library = um_target_dialect(r, target, f, why, sizeof(why));
     um_cuda_form_t form = um_target_form(target);
 
-    return um_code_write(r, f, library ? um_dialect(library) : um_dialect_cuda(form), form, out);
+    *of = library ? um_dialect(library) : um_dialect_cuda(form);
+    return um_code_write(r, f, *of, form, out);
 }

@@ -686,7 +686,7 @@ static void say(const um_patching_t *p, const um_finding_t *f, const char *regio
 static bool of_cuda(um_patching_t *p, const um_finding_t *f)
 {
     char why[300];
-    um_dialect_id_t library = um_target_dialect(p->report, f, why, sizeof(why));
+    um_dialect_id_t library = um_target_dialect(p->report, &p->target, f, why, sizeof(why));
 
     if (!library)
         return true;

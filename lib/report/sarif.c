@@ -128,7 +128,8 @@ static void write_locations(um_emitter_t *e, const um_report_t *r, const um_find
 }
 
 /* "What is seen. What to do: the code. When not to." */
-static void write_message(um_emitter_t *e, const um_finding_t *f, const um_code_t *code)
+static void write_message(um_emitter_t *e, const um_finding_t *f, const um_code_t *code,
+                          const um_dialect_t *of)
 {
     const char *unless = um_explain(f->kind->name)->unless;
     char *text = NULL, win[100];
@@ -136,10 +137,12 @@ static void write_message(um_emitter_t *e, const um_finding_t *f, const um_code_
     um_finding_win_text(f, win, sizeof(win));
     if (um_finding_worth_ns(f) || f->replayed)
         um_say_in(win, " by %s", um_finding_worth_by(f));
-    if (asprintf(&text, "%s: %s. %s. To do, %s: %s. Code: %s. Undo: %s. %s", f->title, f->where,
-                 f->seen, win, f->advice, code->code, code->undo, unless) < 0)
+    if (asprintf(&text, "%s: %s. %s. To do, %s: %s.\nCode (%s):\n%s\nUndo:\n%s\n%s", f->title,
+                 f->where, f->seen, win, f->advice, of->title, code->code, code->undo, unless) < 0)
         text = NULL;
-    message(e, "message", text ? text : f->title);
+    um_emitter_object(e, "message");
+    um_emitter_pair(e, "text", NULL, um_code(text ? text : f->title));
+    um_emitter_end(e);
     free(text);
 }
 
@@ -172,9 +175,10 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
     const um_finding_t *f = &findings->list[at];
     uint64_t worth_ns = um_finding_worth_ns(f);
     uint64_t most_ns = um_finding_worth_ns(&findings->list[0]);
+    const um_dialect_t *of;
     um_code_t code;
 
-    if (um_code_for(r, f, target, &code)) {
+    if (um_code_for(r, f, target, &code, &of)) {
         um_emitter_fail(e);
         return;
     }
@@ -185,7 +189,7 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
     /* What is not worth it, or has no time of its own, is worth a note. */
     um_emitter_pair(e, "level", NULL,
                     um_text(worth_ns && at < findings->worth ? "warning" : "note"));
-    write_message(e, f, &code);
+    write_message(e, f, &code, of);
     write_locations(e, r, f);
     write_fingerprint(e, findings, at);
     um_emitter_pair(e, "rank", NULL,
@@ -204,6 +208,7 @@ static void write_result(um_emitter_t *e, const um_report_t *r, const um_finding
     um_emitter_pair(e, "worth_it", NULL, um_bool(at < findings->worth));
     um_emitter_pair(e, "confidence", NULL, um_percent(f->confidence));
     um_emitter_pair(e, "code", NULL, um_code(code.code));
+    um_emitter_pair(e, "code_for", NULL, um_text(of->key));
     um_emitter_pair(e, "undo", NULL, um_code(code.undo));
     um_emitter_pair(e, "unless", NULL, um_text(um_explain(f->kind->name)->unless));
     um_code_free(&code);

@@ -71,7 +71,7 @@ static bool of_runtime(const um_ev_module_t *module, um_target_t *out)
     return um_target_parse(text, out);
 }
 
-um_target_t um_target_of(const um_report_t *r, const char *forced)
+static um_target_t version_of(const um_report_t *r, const char *forced)
 {
     um_target_t target = {0};
 
@@ -204,8 +204,8 @@ static bool is_readable(const um_call_place_t *place)
     return false;
 }
 
-/* What speaks for a library in the whole trace. True: for more than one. */
-static bool of_trace(const um_report_t *r, um_found_t *found, um_found_t *other)
+/* What speaks for a library in the whole trace, and for another one. */
+static void of_trace(const um_report_t *r, um_found_t *found, um_found_t *other)
 {
     for (size_t i = 0; i < um_places_modules(r->places); i++) {
         const um_ev_module_t *module = um_places_module(r->places, i);
@@ -231,11 +231,23 @@ static bool of_trace(const um_report_t *r, um_found_t *found, um_found_t *other)
         else if (dialect && dialect != found->dialect)
             set(other, dialect, "kernel %.100s", name);
     }
-    return other->dialect != UM_DIALECT_CUDA;
 }
 
-um_dialect_id_t um_target_dialect(const um_report_t *r, const um_finding_t *f, char *why,
-                                  size_t bytes)
+um_target_t um_target_of(const um_report_t *r, const char *forced)
+{
+    um_target_t target = version_of(r, forced);
+    um_found_t found = {0}, other = {0};
+
+    of_trace(r, &found, &other);
+    target.library = found.dialect;
+    target.other = other.dialect;
+    snprintf(target.library_why, sizeof(target.library_why), "%s", found.why);
+    snprintf(target.other_why, sizeof(target.other_why), "%s", other.why);
+    return target;
+}
+
+um_dialect_id_t um_target_dialect(const um_report_t *r, const um_target_t *target,
+                                  const um_finding_t *f, char *why, size_t bytes)
 {
     um_found_t found = {0}, other = {0};
     bool own = false;
@@ -256,8 +268,10 @@ um_dialect_id_t um_target_dialect(const um_report_t *r, const um_finding_t *f, c
         else if (here.dialect != found.dialect)
             other = here;
     }
-    if (!found.dialect && !own)
-        of_trace(r, &found, &other);
+    if (!found.dialect && !own) {
+        set(&found, target->library, "%s", target->library_why);
+        set(&other, target->other, "%s", target->other_why);
+    }
     if (found.dialect && (own || other.dialect)) {
         snprintf(why, bytes, "CUDA's calls, because it is ambiguous: %s (%s), %s%s%s%s",
                  um_dialect(found.dialect)->title, found.why,

@@ -134,6 +134,9 @@ ok("a finding shows each of its texts", lambda: run(
 ok("and each of its codes", lambda: run(
     "report.findings.every((f, i) => Object.values(f.code).every(code => !code || "
     "[...document.querySelectorAll('.finding')[i].querySelectorAll('pre')].some(pre => pre.textContent === code)))"))
+ok("and how each is undone", lambda: run(
+    "report.findings.every((f, i) => Object.values(f.undo).every(code => !code || "
+    "[...document.querySelectorAll('.finding')[i].querySelectorAll('pre')].some(pre => pre.textContent === code)))"))
 ok("a field that this page has never heard of is shown, as text", lambda: run(
     "finding({...report.findings[0], news: '<i>new</i>', undo: 'a\\nb', odds: [{x: 1}]})"
     ".textContent.includes('<i>new</i>')"))

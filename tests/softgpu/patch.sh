@@ -87,7 +87,8 @@ done
 refused() { # WHY OPTION...
     local why=$1
     shift
-    gives 3 "$umrt" report --limit all.win-percent=0 --patch "$@" t.umt && [ ! -s "$out" ] && grep -qF -- "$why" "$err" || { cat "$err"; return 1; }
+    gives 3 "$umrt" report --limit all.win-percent=0 --patch "$@" t.umt && [ ! -s "$out" ] || return 1
+    grep -qF -- "$why" "$err" || { cat "$err"; return 1; }
 }
 ok "a source that is elsewhere" refused "none-such: No such file or directory" --source-root none-such
 mkdir empty
@@ -95,7 +96,9 @@ ok "a root without it" refused "is not below the source root" --source-root empt
 ok "a file that is there is not replaced by nothing" eval 'refused "" --source-root empty -o out.diff && cmp out.diff first.diff'
 touch here/src/patched.c
 ok "a source that is newer than the program" refused "was changed after the program" --source-root here
-ok "something else is not overwritten" eval 'echo mine >mine && touch -d "1 hour ago" here/src/patched.c && gives 2 "$umrt" report --limit all.win-percent=0 --patch --source-root here -o mine t.umt'
+touch -d "1 hour ago" here/src/patched.c
+echo mine >mine
+ok "something else is not overwritten" gives 2 "$umrt" report --limit all.win-percent=0 --patch --source-root here -o mine t.umt
 ok "a root without --patch" gives 2 "$umrt" report --source-root here t.umt
 ok "a page of it" gives 2 "$umrt" report --limit all.win-percent=0 --patch --html x.html t.umt
 ok "a version that there is not" gives 2 "$umrt" report --limit all.win-percent=0 --patch --cuda 9.2 t.umt

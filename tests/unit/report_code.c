@@ -301,10 +301,12 @@ Test(target, the_driver_is_an_upper_bound)
 static um_dialect_id_t library(um_report_t *r, uint32_t groups, char *why)
 {
     um_finding_t f = {.kind = um_finding_table};
+    um_target_t target;
 
     for (uint32_t region = 1; region <= groups; region++)
         um_finding_place(&f, r, code_group(r, region), (um_place_t){0});
-    return um_target_dialect(r, &f, why, 300);
+    target = um_target_of(r, NULL);
+    return um_target_dialect(r, &target, &f, why, 300);
 }
 
 static void put_site(um_report_t *r, uint64_t id, const char *frames)
