@@ -437,6 +437,7 @@ static void summarise(char *line, size_t bytes)
         um_hinter_stats(hinter, &hints);
         summary.hinted_launches = hints.hinted_launches;
         summary.declined = hints.declined;
+        summary.processes = hints.gate.processes;
         summary.guard = hints.guard;
         summary.reason = hints.no_hints ? hints.no_hints : reason;
     }

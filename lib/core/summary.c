@@ -59,8 +59,12 @@ static void troubles(const um_summary_t *summary, char *out, size_t bytes)
         used += (size_t)snprintf(out + used, bytes - used, "; %" PRIu64 " cancelled",
                                  stats->hints_cancelled);
     if (summary->declined && used < bytes)
-        snprintf(out + used, bytes - used, "; %" PRIu64 " argument%s too large to guess",
-                 summary->declined, plural(summary->declined));
+        used += (size_t)snprintf(out + used, bytes - used,
+                                 "; %" PRIu64 " argument%s too large to guess", summary->declined,
+                                 plural(summary->declined));
+    if (summary->processes > 1 && stats->hints_refused[UM_HINT_REFUSED_CAPACITY] && used < bytes)
+        snprintf(out + used, bytes - used, "; a gpu is shared by %" PRIu32 " processes",
+                 summary->processes);
 }
 
 /* What hints were worth: against the rounds that were left without. */

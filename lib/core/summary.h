@@ -12,6 +12,7 @@ typedef struct um_summary {
     uint64_t hinted_launches; /* launches that something was prefetched for */
     uint64_t declined;        /* arguments left alone because nothing was known about their use */
     um_guard_stats_t guard;   /* what it was worth; all zero = nobody measured */
+    uint32_t processes;       /* the most that shared a GPU, this one among them; 0 = not counted */
     um_runtime_stats_t stats;
 } um_summary_t;
 

@@ -64,6 +64,7 @@ struct um_gate {
     /* read by any thread */
     _Atomic uint64_t proposed, admitted, applied, failed, cancelled, applied_bytes;
     _Atomic uint64_t refused[UM_HINT_RESULT_COUNT];
+    _Atomic uint32_t processes; /* on a GPU, the most */
 };
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
@@ -136,6 +137,8 @@ static void share_queue(um_gate_t *gate, uint32_t processes)
 {
     uint32_t most = gate->config.max_in_flight / processes;
 
+    if (processes > atomic_load_explicit(&gate->processes, memory_order_relaxed))
+        atomic_store_explicit(&gate->processes, processes, memory_order_relaxed);
     gate->most_in_flight = most > FEWEST                         ? most
                            : FEWEST < gate->config.max_in_flight ? FEWEST
                                                                  : gate->config.max_in_flight;
@@ -606,7 +609,8 @@ void um_gate_stats(const um_gate_t *gate, um_gate_stats_t *out)
                              .applied = atomic_load(&gate->applied),
                              .failed = atomic_load(&gate->failed),
                              .cancelled = atomic_load(&gate->cancelled),
-                             .applied_bytes = atomic_load(&gate->applied_bytes)};
+                             .applied_bytes = atomic_load(&gate->applied_bytes),
+                             .processes = atomic_load(&gate->processes)};
     for (int r = 0; r < UM_HINT_RESULT_COUNT; r++)
         out->refused[r] = atomic_load(&gate->refused[r]);
 }

@@ -86,6 +86,8 @@ typedef struct um_gate_stats {
     uint64_t proposed, admitted, applied, failed, cancelled; /* pieces */
     uint64_t refused[UM_HINT_RESULT_COUNT];                  /* by um_hint_result_t */
     uint64_t applied_bytes;
+    uint32_t
+        processes; /* the most on a GPU that hints were for, as share.h counts them; 0 = not counted */
 } um_gate_stats_t;
 void um_gate_stats(const um_gate_t *gate, um_gate_stats_t *out);
 uint64_t um_gate_proposed(const um_gate_t *gate); /* of these, `proposed` alone */

@@ -174,6 +174,7 @@ static void write_json(FILE *out, const um_outcome_t *outcome, const um_account_
             outcome->stats.launches, outcome->stats.launches_managed,
             outcome->hints.hinted_launches);
     json_hints(out, &outcome->stats);
+    fprintf(out, "  \"processes_on_gpu\": %" PRIu32 ",\n", outcome->hints.gate.processes);
     json_advisors(out, account, n);
     json_guard(out, &outcome->hints.guard);
     fputs("  \"verdicts\": [", out);

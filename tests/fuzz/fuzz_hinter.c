@@ -217,13 +217,14 @@ static void launch(void)
 {
     static um_arg_t args[ARGS];
     um_event_t event = {.type = UM_EV_LAUNCH};
-    uint8_t shape = (uint8_t)take(1);
+    uint8_t shape = (uint8_t)take(1), which = 0;
     uint32_t n = shape % 32 == 31 ? ARGS : shape % 8;
 
     for (uint32_t a = 0; a < n; a++) {
-        uint8_t which = a < 8 ? (uint8_t)take(1) : (uint8_t)(which + 7);
-        unsigned k = which % REGIONS;
+        unsigned k;
 
+        which = a < 8 ? (uint8_t)take(1) : (uint8_t)(which + 7);
+        k = which % REGIONS;
         args[a] = (um_arg_t){.slot = a,
                              .region = id[k] ? id[k] : which,
                              .region_offset_bytes = size[k] * (which / 64) / 2};

@@ -128,6 +128,7 @@ enough() {
     ok "$1: hints are given" [ "$(hints)" -gt 0 ]
 }
 too_little "sixty ranks on one GPU" OMPI_COMM_WORLD_LOCAL_SIZE=60
+ok "sixty ranks on one GPU: and why" says 'a gpu is shared by 60 processes'
 enough "sixty ranks, which is said not to matter" OMPI_COMM_WORLD_LOCAL_SIZE=60 UMRT_BUDGET=all
 enough "as many GPUs as ranks" OMPI_COMM_WORLD_LOCAL_SIZE=4 SOFTGPU_GPUS=4
 too_little "a budget of bytes" UMRT_BUDGET=1M

@@ -243,13 +243,34 @@ static void paths(void)
     printf("%.0f\n", rounds(f, allocate()));
 }
 
+static void with_budget(const char *budget)
+{
+    um_config_t config = {.size = sizeof(config), .mode = UM_MODE_HINT, .budget = budget};
+
+    um_runtime_init(&config);
+    tell_state();
+    CUfunction f = add_one(start(program, 0));
+    printf("%.0f\n", rounds(f, allocate()));
+}
+
+static void budget(void)
+{
+    with_budget("1M");
+}
+
+static void bad_budget(void)
+{
+    with_budget("half");
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
-} modes[] = {{"before", before},         {"after", after},         {"late", late},
-             {"twice", twice},           {"threads", threads},     {"off", off},
-             {"off-and-on", off_and_on}, {"gpu-first", gpu_first}, {"cpu-first", cpu_first},
-             {"wrong", wrong},           {"sync", sync_and_die},   {"paths", paths}};
+} modes[] = {{"before", before},         {"after", after},          {"late", late},
+             {"twice", twice},           {"threads", threads},      {"off", off},
+             {"off-and-on", off_and_on}, {"gpu-first", gpu_first},  {"cpu-first", cpu_first},
+             {"wrong", wrong},           {"sync", sync_and_die},    {"paths", paths},
+             {"budget", budget},         {"bad-budget", bad_budget}};
 
 int main(int argc, char **argv)
 {

@@ -61,6 +61,14 @@ ok "a profile saved on request" as_off UMRT_PROFILE="$tmp/s.ump" UMRT_ADVISORS=f
 ok "outlives the program" gives 0 "$umrt" profile show s.ump
 ok "and was not counted twice" [ "$("$umrt" profile show --json s.ump | grep -c '"who": "readback"')" -le 1 ]
 
+# How much of a GPU is its own.
+ok "a budget too small: the same" as_off UMRT_ADVISORS=first_touch,ahead budget
+ok "a budget too small: nothing done" not_hinted
+ok "a budget too small: said" in_line '^umrt: nothing prefetched; refused [0-9]+ capacity'
+ok "no budget: the same" as_off UMRT_ADVISORS=first_touch,ahead bad-budget
+ok "no budget: said" in_line "'half' is no budget"
+ok "no budget: as without" hinted
+
 # Where hints are of no use it says why.
 ok "no concurrent access: the same" as_off SOFTGPU_CONCURRENT=0 before
 ok "no concurrent access: in one line" in_line '^umrt: observed only: concurrentManagedAccess is 0'

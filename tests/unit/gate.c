@@ -344,6 +344,7 @@ Test(gate, keeps_to_the_budget_whatever_is_free)
 
 Test(gate, ranks_on_one_gpu_keep_to_their_parts_of_it)
 {
+    um_gate_stats_t stats;
     um_gate_t *gate;
 
     keeper.free = 200 * MIB;
@@ -351,6 +352,8 @@ Test(gate, ranks_on_one_gpu_keep_to_their_parts_of_it)
     gate = sharing_gate("auto", 3); /* (200 - 8) / 3 = 64 each */
     cr_assert_eq(propose(gate, 0, 96 * MIB, 1), 2);
     expect_refused(gate, UM_HINT_REFUSED_CAPACITY, 1);
+    um_gate_stats(gate, &stats);
+    cr_assert_eq(stats.processes, 3);
     finish(gate);
 }
 

@@ -65,6 +65,18 @@ Test(summary, says_what_that_was_worth)
                "not measured: 8 threads launch at once; given up in 1 of 3 places");
 }
 
+Test(summary, says_that_others_are_on_the_gpu)
+{
+    um_summary_t s = hint();
+
+    s.stats.launches = s.stats.launches_managed = 10;
+    s.stats.hints_refused[UM_HINT_REFUSED_CAPACITY] = 3;
+    s.processes = 1;
+    expect(&s, "nothing prefetched; refused 3 capacity");
+    s.processes = 4;
+    expect(&s, "nothing prefetched; refused 3 capacity; a gpu is shared by 4 processes");
+}
+
 Test(summary, says_why_there_was_nothing_to_do)
 {
     um_summary_t s = hint();
