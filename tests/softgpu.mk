@@ -3,7 +3,7 @@ um_soft_parts = call copy cubin device graph hints kernel managed mappings memor
 um_soft_headers = client counted hooks kernel managed softgpu
 um_soft_sources = $(um_soft_parts:%=tests/softgpu/%.c)
 um_soft_cupti = tests/softgpu/cupti_activity.c tests/softgpu/cupti_callbacks.c tests/softgpu/cupti_nvtx.c
-um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c)
+um_soft_rules = $(wildcard $(srcdir)/lib/sim/uvm*.c) $(srcdir)/lib/core/grow.c
 um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts domains graphs hints main memory records streams
 um_soft_tests = life hinted soak
