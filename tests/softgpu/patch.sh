@@ -54,7 +54,7 @@ if command -v git >/dev/null; then
 else
     skip "git apply -p0 takes it" "there is no git"
 fi
-ok "scratch becomes device memory" holds 'cudaMalloc((void **)&scratch, n * sizeof(float)); /* SCRATCH */'
+ok "scratch becomes device memory" holds 'cudaMalloc((void **)&scratch, n * sizeof(float)); '
 ok "the patched program compiles" built patched there/src/patched.c
 ok "and runs" gives 0 ./patched
 ok "and prints the same" cmp "$out" plain.out

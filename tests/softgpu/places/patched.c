@@ -31,7 +31,7 @@ int main(void)
         cuModuleGetFunction(&kernel, module, "add"))
         return 1;
     cudaMallocManaged((void **)&scratch, n * sizeof(float), cudaMemAttachGlobal); /* SCRATCH */
-    cudaMallocManaged((void **)&sums, few * sizeof(float), cudaMemAttachGlobal); /* SUMS */
+    cudaMallocManaged((void **)&sums, few * sizeof(float), cudaMemAttachGlobal);  /* SUMS */
     for (int i = 0; i < 20; i++) {
         for (size_t k = 0; k < few; k++)
             sums[k] += 1;
