@@ -17,7 +17,7 @@ fi
 
 # truth KEY: what the software GPU says that it did, in the last run with SOFTGPU_TRUTH=$truth.
 truth=$tmp/truth
-truth_of() { awk -v key="$1" '$1 == key { n = $2 } END { print n + 0 }' "$truth"; }
+truth_of() { awk -v key="$1" '$1 == key { n = $2 } END { printf "%.0f\n", n }' "$truth"; }
 
 # What a trace holds of the GPU's records, in the form of $SOFTGPU_RECORDS but without who; both sorted.
 in_trace() {
