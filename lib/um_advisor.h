@@ -114,7 +114,8 @@ uint32_t um_view_word(const um_view_t *view, uint32_t region);
 uint64_t um_view_role(const um_view_t *view, uint32_t region);
 
 /* What the launch's kernel is expected to touch of the argument that the stretch is of, learned from
- * what it touched before or in other runs. The stretches are of nothing else; but whether it touches enough
+ * what it touched before or in other runs. The stretches are of nothing else: where it touches runs at equal
+ * distances (a column of blocks of a matrix), each is of a run, and this is about the runs. But whether it touches enough
  * of them to be worth it is for the advisor to say. */
 typedef struct um_footprint {
     uint64_t first_bytes, end_bytes; /* from the argument's pointer on */

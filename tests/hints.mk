@@ -17,5 +17,5 @@ check_PROGRAMS += tests/unit/calm tests/unit/evict tests/unit/first_touch tests/
 tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
 tests_unit_baselines_LDADD = libumtool.la $(LDADD)
 check_PROGRAMS += tests/unit/profile tests/unit/sequence
-check_PROGRAMS += tests/unit/lookahead tests/unit/sequence_cpu
+check_PROGRAMS += tests/unit/lookahead tests/unit/sequence_cpu tests/unit/footprint_stride
 EXTRA_DIST += tests/unit/sequence_world.h

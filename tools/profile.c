@@ -41,6 +41,7 @@ static const struct {
 } named[] = {
     {"readback", "read", {"#wait", "#place", "from_bytes", "to_bytes", "period", "nth"}},
     {"read_mostly", "verdict", {"judgement", "from_bytes", "to_bytes"}},
+    {"footprint", "stride", {"first_bytes", "run_bytes", "stride_bytes"}},
     {"sequence", "launch", {"#grid_xy", "#grid_z_block_x", "#block_yz", "device", "pointers"}},
     {"sequence",
      "takes",

@@ -49,6 +49,11 @@ static void bound(const um_range_sources_t *from, const um_ev_launch_t *launch, 
         range->addr = argument->addr + range->known.first_bytes;
         range->end = argument->addr + range->known.end_bytes;
     }
+    range->stride = um_footprints_stride(from->footprints, kernel, launch, argument);
+    if (range->stride.stride) {
+        range->known.backwards = false;
+        range->known.density_percent = 100; /* of the runs */
+    }
 }
 
 /* The pointers, put where they belong. */
@@ -121,12 +126,47 @@ bool um_range_has_more(const um_range_t *range)
     return range->known.backwards ? range->next > range->addr : range->next < range->end;
 }
 
+/* The run that `at` is in, or the next one, cut to the range; false = there is none. */
+static bool run_at(const um_range_t *range, uint64_t at, uint64_t *addr, uint64_t *end)
+{
+    const um_stride_t *stride = &range->stride;
+    uint64_t slack = um_stride_slack(stride), base = range->argument.addr + stride->first;
+    uint64_t i = at < base + stride->run + slack
+                     ? 0
+                     : (at - base - stride->run - slack) / stride->stride + 1;
+    uint64_t from = base + i * stride->stride, to = from + stride->run + slack;
+
+    from -= from > slack ? slack : from;
+    *addr = from > range->addr ? from : range->addr;
+    *end = to < range->end ? to : range->end;
+    return *addr < *end;
+}
+
+/* The next stretch of it. */
+static bool next_of_run(um_range_t *range, uint64_t *addr, uint64_t *bytes)
+{
+    uint64_t from, end, stop;
+
+    if (!run_at(range, range->next, &from, &end)) {
+        range->next = range->end;
+        return false;
+    }
+    from = from > range->next ? from : range->next;
+    stop = from / UM_BLOCK_BYTES * UM_BLOCK_BYTES + UM_VIEW_STRETCH_BYTES;
+    range->next = stop < end ? stop : end;
+    *addr = from;
+    *bytes = range->next - from;
+    return true;
+}
+
 bool um_range_next(um_range_t *range, uint64_t *addr, uint64_t *bytes)
 {
     uint64_t from = range->next, to;
 
     if (!um_range_has_more(range))
         return false;
+    if (range->stride.stride)
+        return next_of_run(range, addr, bytes);
     if (range->known.backwards) {
         to = range->next;
         from = ((to - 1) / UM_BLOCK_BYTES + 1) * UM_BLOCK_BYTES;
@@ -162,6 +202,20 @@ static void leave(um_residency_t *residency, uint32_t region, uint64_t from, uin
         um_residency_leave(residency, region, from, to - from);
 }
 
+/* What is between its runs. */
+static void leave_between(um_residency_t *residency, const um_range_t *range)
+{
+    uint64_t from, end, at = range->addr;
+
+    while (at < range->end && run_at(range, at, &from, &end)) {
+        if (from > at)
+            leave(residency, range->argument.region, at, from);
+        at = end;
+    }
+    if (at < range->end)
+        leave(residency, range->argument.region, at, range->end);
+}
+
 void um_ranges_leave_gaps(const um_range_t *range, uint32_t n, um_residency_t *residency)
 {
     bool asked = false;
@@ -171,6 +225,8 @@ void um_ranges_leave_gaps(const um_range_t *range, uint32_t n, um_residency_t *r
     for (uint32_t i = 0; asked && i < n; i++) {
         if (!range[i].asked && !range[i].settled)
             leave(residency, range->argument.region, range[i].addr, range[i].end);
+        else if (range[i].stride.stride)
+            leave_between(residency, &range[i]);
         if (i + 1 < n)
             leave(residency, range->argument.region, range[i].end, range[i + 1].addr);
     }

@@ -15,6 +15,7 @@ typedef struct um_range {
     um_argument_t argument;
     uint64_t addr, end; /* what the launch is taken to use; inside the argument */
     um_footprint_t known;
+    um_stride_t stride; /* of it, only these runs */
     /* while it is decided about */
     uint64_t next; /* start of the next stretch; of one that is gone through backwards, its end */
     um_watch_t *watch;

@@ -271,6 +271,7 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, co
     } else if (agreed) {
         shape->prior = false;
     }
+    um_footprint_note_holes(shape, seen);
     shape->age = 0;
     shape->seen++;
     shape->interval = !agreed ? 1 : shape->interval < UM_WIDEST ? 2 * shape->interval : UM_WIDEST;
@@ -353,10 +354,12 @@ static void on_learned(um_footprints_t *footprints, const um_ev_learned_t *learn
     um_record_t *record;
     um_shape_t *shape;
 
-    if (strcmp(learned->who, "footprint") != 0 || strcmp(learned->what, "extent") != 0 ||
-        !*learned->kernel || learned->slot == UM_SLOT_NONE || !(learned->shape >> 12) ||
-        !learned->count || value[LO] > value[HI] || value[DENSITY] > 100 ||
-        value[FIRST] > value[HI])
+    bool stride = strcmp(learned->what, "stride") == 0;
+
+    if (strcmp(learned->who, "footprint") != 0 || !*learned->kernel ||
+        learned->slot == UM_SLOT_NONE || !(learned->shape >> 12) || !learned->count ||
+        (!stride && (strcmp(learned->what, "extent") != 0 || value[LO] > value[HI] ||
+                     value[DENSITY] > 100 || value[FIRST] > value[HI])))
         return;
     record = um_footprint_find(footprints, kernel, learned->slot);
     if (!record)
@@ -366,6 +369,10 @@ static void on_learned(um_footprints_t *footprints, const um_ev_learned_t *learn
     if (shape && shape->seen && !shape->prior)
         return; /* this run knows better */
     shape = shape_of(footprints, record, learned->shape);
+    if (stride) {
+        um_footprint_stride_told(shape, learned);
+        return;
+    }
     shape->end = (um_span_t){.lo = value[LO], .hi = value[HI], .sure = 1};
     if (learned->age < 2 && value[SURE] > 1)
         shape->end.sure = value[SURE] < PRIOR_MOST ? (uint32_t)value[SURE] : PRIOR_MOST;
@@ -401,6 +408,7 @@ void um_footprints_learned(const um_footprints_t *footprints, um_event_fn emit, 
                                   .value = {shape->end.lo, shape->end.hi, shape->first,
                                             shape->density, shape->backwards, shape->end.sure}};
             emit(ctx, &event);
+            um_footprint_tell_stride(shape, &event.u.learned, emit, ctx);
         }
     }
 }
@@ -433,7 +441,7 @@ void um_footprints_observe(um_footprints_t *footprints, const um_event_t *event)
         um_footprints_moved(footprints, event->u.set.addr, event->u.set.bytes);
         break;
     case UM_EV_CPU_FAULT:
-        um_footprints_moved(footprints, event->u.cpu_fault.addr, 1);
+        um_footprint_taken(footprints, event->u.cpu_fault.addr, 1);
         break;
     case UM_EV_REGION_FREE:
         um_footprint_on_free(footprints, event->u.region_free.region);

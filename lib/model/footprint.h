@@ -3,7 +3,8 @@
  *
  * Learned for each kernel (name and module), parameter and shape (grid and block size): where from its
  * pointer on it begins and ends, how much of that is touched, in which direction. What ends at a fixed place
- * or in proportion to the grid is foreseen for other shapes, too.
+ * or in proportion to the grid is foreseen for other shapes, too. What is touched in runs at equal distances is
+ * known as such where the gaps are worth leaving out (footprint_stride.c).
  *
  * The evidence costs nothing: what the CPU had before a launch and has no more after it was waited for, a GPU has
  * taken. Of what is prefetched that says nothing; so now and then a few 2 MiB blocks ("sentinels") are left
@@ -72,6 +73,24 @@ um_footprint_t um_footprints_expect_of(const um_footprints_t *footprints, uint64
                                        const um_ev_launch_t *launch, const um_argument_t *argument,
                                        uint64_t guess_bytes);
 
+/* Runs at equal distances are all that it touches; bytes from the pointer on. */
+typedef struct um_stride {
+    uint64_t first;  /* where the first run begins */
+    uint64_t run;    /* its bytes */
+    uint64_t stride; /* from one's beginning to the next one's; 0 = it touches all there is */
+} um_stride_t;
+um_stride_t um_footprints_stride(const um_footprints_t *footprints, uint64_t kernel,
+                                 const um_ev_launch_t *launch, const um_argument_t *argument);
+/* What is taken along on either side of a run: strides that are not whole blocks are not known exactly. */
+static inline uint64_t um_stride_slack(const um_stride_t *stride)
+{
+    return stride->stride % UM_BLOCK_BYTES ? UM_BIG_PAGE_BYTES : 0;
+}
+static inline uint64_t um_stride_reach(const um_stride_t *stride)
+{
+    return stride->run + 2 * um_stride_slack(stride);
+}
+
 /* ---- watching a launch: once for each argument that is decided about ---- */
 
 typedef struct um_watch um_watch_t;
@@ -99,6 +118,7 @@ typedef struct um_footprint_stats {
     uint64_t observations; /* launches that showed something */
     uint64_t contrary;     /* of them, that contradicted what was believed */
     uint64_t sentinels;    /* blocks left out */
+    uint64_t strides;      /* arguments that were found to be touched in runs */
 } um_footprint_stats_t;
 void um_footprints_stats(const um_footprints_t *footprints, um_footprint_stats_t *out);
 

@@ -3,6 +3,7 @@
  *
  *   footprint.c        what is believed, and its way into and out of a profile
  *   footprint_watch.c  the evidence: launches that are watched through the page tables
+ *   footprint_stride.c   runs at equal distances
  *   footprint_records.c  and what records of faults add to it, where there are some
  */
 #ifndef UM_FOOTPRINT_IMPL_H
@@ -37,6 +38,10 @@ typedef struct um_shape {
     bool prior;               /* another run's word, not seen to hold yet */
     bool backwards;
     uint64_t used;
+    um_stride_t stride;
+    uint32_t surveys; /* launches that were surveyed for one */
+    uint64_t reach;   /* the furthest end of what was ever seen touched */
+    bool holes;       /* blocks before it were seen not to be */
 } um_shape_t;
 
 typedef struct um_record {
@@ -77,9 +82,22 @@ struct um_watch {
     uint64_t foreign;    /* address from which on another launch may have been it */
     uint64_t seq, stream;
     uint32_t context;
+    bool survey;             /* all of it is left to faults, to see it whole */
+    um_probe_t gap;          /* a block between two runs; of another argument all is 0 */
     uint32_t n_sentinels, n; /* probes; the sentinels first */
     um_probe_t probe[UM_PROBES];
 };
+
+#define UM_SURVEY_BLOCKS 4096u
+
+/* One launch at a time is looked at block by block. */
+typedef struct um_survey {
+    const um_watch_t *watch; /* NULL = none is */
+    uint64_t first;          /* block */
+    uint32_t n;
+    uint64_t had[UM_SURVEY_BLOCKS / 64],
+        left[UM_SURVEY_BLOCKS / 64]; /* by the CPU: before, after */
+} um_survey_t;
 
 typedef struct um_kernel_name {
     uint64_t hash, module_hash; /* hash 0 = not seen */
@@ -130,6 +148,7 @@ struct um_footprints {
     uint64_t clock;      /* of uses */
     uint32_t n_pending;
     um_watch_t watch[UM_WATCHES];
+    um_survey_t survey;
     um_taken_t taken[UM_TAKEN];
     um_waited_t waited[UM_WAITED]; /* by stream */
     um_waited_t all[8];            /* for all of a context */
@@ -156,6 +175,30 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch,
 /* A record shows that it goes so far. */
 void um_footprint_reached(um_footprints_t *footprints, um_shape_t *shape, uint64_t last);
 
+/* ---- footprint_stride.c ---- */
+
+/* A launch has shown something of it. */
+void um_footprint_note_holes(um_shape_t *shape, const um_seen_t *seen);
+/* Is it worth leaving a launch to its faults? */
+bool um_footprint_wants_survey(const um_footprints_t *footprints, const um_shape_t *shape,
+                               uint64_t bytes);
+/* The launch that is watched is left to its faults: a survey of it begins, where one is of use. */
+void um_footprint_survey_begin(um_footprints_t *footprints, const um_watch_t *watch,
+                               um_shape_t *shape);
+void um_footprint_survey_void(um_footprints_t *footprints, const um_watch_t *watch);
+void um_footprint_survey_moved(um_footprints_t *footprints, uint64_t addr, uint64_t bytes);
+/* It is over; shape NULL = it was forgotten. */
+void um_footprint_survey_end(um_footprints_t *footprints, const um_watch_t *watch,
+                             um_shape_t *shape, bool at_once);
+/* A launch of which the runs were brought: is anything between them touched? */
+void um_footprint_watch_gaps(um_footprints_t *footprints, um_watch_t *watch,
+                             const um_shape_t *shape);
+void um_footprint_check_gaps(um_footprints_t *footprints, um_watch_t *watch, um_shape_t *shape);
+/* To and from other runs; false = nonsense. */
+bool um_footprint_stride_told(um_shape_t *shape, const um_ev_learned_t *learned);
+void um_footprint_tell_stride(const um_shape_t *shape, const um_ev_learned_t *like,
+                              um_event_fn emit, void *ctx);
+
 /* ---- footprint_records.c ---- */
 
 /* Once there are records: a launch, then its arguments. */
@@ -168,6 +211,9 @@ void um_footprint_on_record(um_footprints_t *footprints, const um_event_t *event
 /* ---- footprint_watch.c ---- */
 
 void um_footprint_on_wait(um_footprints_t *footprints, const um_ev_sync_t *sync, uint64_t time_ns);
+/* The CPU has taken these bytes, or has had them taken: what is watched there shows nothing. A survey is not
+ * concerned: it looks for itself, and records of what was before come late. */
+void um_footprint_taken(um_footprints_t *footprints, uint64_t addr, uint64_t bytes);
 void um_footprint_on_free(um_footprints_t *footprints, uint32_t region);
 
 #endif

@@ -92,6 +92,7 @@ static void drop(um_footprints_t *footprints, um_watch_t *watch)
 {
     watch->kernel = 0;
     footprints->n_pending--;
+    um_footprint_survey_void(footprints, watch);
 }
 
 /* The whole blocks of an argument, from `from` to `to` bytes behind its pointer. */
@@ -216,6 +217,9 @@ um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_
     watch->context = launch->context;
     watch->stream = launch->stream;
     watch->n = 0;
+    watch->gap = (um_probe_t){0};
+    watch->survey = um_footprint_wants_survey(footprints, shape, argument->limit - argument->addr);
+    shape->surveys += watch->survey;
     choose_sentinels(footprints, watch, shape);
     return watch;
 }
@@ -225,6 +229,8 @@ uint64_t um_footprints_sentinels(um_footprints_t *footprints, um_watch_t *watch,
 {
     uint64_t held = 0;
 
+    if (watch->survey)
+        return UINT64_MAX;
     for (uint32_t i = 0; i < watch->n_sentinels; i++) {
         um_probe_t *probe = &watch->probe[i];
 
@@ -248,6 +254,12 @@ void um_footprints_decided(um_footprints_t *footprints, um_watch_t *watch, um_wa
 
     if (!watch)
         return;
+    record = um_footprint_find(footprints, watch->kernel, watch->argument.slot);
+    shape = um_footprint_find_shape(record, watch->shape);
+    if (watch->survey && how != UM_WATCH_HINTED)
+        how = UM_WATCH_LEFT;
+    if (shape && how == UM_WATCH_HINTED)
+        um_footprint_watch_gaps(footprints, watch, shape);
     if (how == UM_WATCH_HINTED) {
         n = watch->n;
         blocks = blocks_within(&watch->argument, watch->end,
@@ -273,8 +285,8 @@ void um_footprints_decided(um_footprints_t *footprints, um_watch_t *watch, um_wa
             place(footprints, watch, probe);
         placed += probe->before != 0;
     }
-    record = um_footprint_find(footprints, watch->kernel, watch->argument.slot);
-    shape = um_footprint_find_shape(record, watch->shape);
+    if (shape && how == UM_WATCH_LEFT && placed)
+        um_footprint_survey_begin(footprints, watch, shape);
     if (shape && (placed || how != UM_WATCH_QUIET))
         shape->since = 0;
     if (!placed) {
@@ -287,6 +299,12 @@ void um_footprints_decided(um_footprints_t *footprints, um_watch_t *watch, um_wa
 }
 
 void um_footprints_moved(um_footprints_t *footprints, uint64_t addr, uint64_t bytes)
+{
+    um_footprint_survey_moved(footprints, addr, bytes);
+    um_footprint_taken(footprints, addr, bytes);
+}
+
+void um_footprint_taken(um_footprints_t *footprints, uint64_t addr, uint64_t bytes)
 {
     for (uint32_t w = 0; footprints->n_pending && w < UM_WATCHES; w++) {
         um_watch_t *watch = &footprints->watch[w];
@@ -375,10 +393,17 @@ static void conclude(um_footprints_t *footprints, um_watch_t *watch, bool at_onc
     um_seen_t seen;
     bool all_gone = look(footprints, watch, at_once, &seen);
 
+    um_shape_t *shape;
+
     if (!over && !all_gone)
         return;
+    shape =
+        um_footprint_find_shape(um_footprint_find(footprints, watch->kernel, watch->argument.slot),
+                                watch->shape);
+    um_footprint_check_gaps(footprints, watch, shape);
     if (seen.n)
         um_footprint_learn(footprints, watch, &seen);
+    um_footprint_survey_end(footprints, watch, shape, at_once && over); /* it has the last word */
     drop(footprints, watch);
 }
 

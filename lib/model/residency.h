@@ -96,6 +96,9 @@ typedef struct um_chunks {
     uint32_t any, all; /* some of it; all of it */
 } um_chunks_t;
 bool um_residency_peek(um_residency_t *residency, uint32_t region, uint64_t addr, um_chunks_t *out);
+/* Bit i = the CPU has all of the i-th of n blocks from `addr` on, wholly inside the region. False as above. */
+bool um_residency_whole(um_residency_t *residency, uint32_t region, uint64_t addr, uint32_t n,
+                        uint64_t *bits);
 /* When an answer of the page tables would be true, on the events' clock; 0 = they cannot be asked. */
 uint64_t um_residency_now(const um_residency_t *residency);
 

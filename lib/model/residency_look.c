@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "residency_impl.h"
 
 #define ROTATING   2u /* further pages of a sample, elsewhere each time */
@@ -232,6 +234,43 @@ bool um_residency_peek(um_residency_t *residency, uint32_t id, uint64_t addr, um
     if (!out->any && end == first + 1 && region->block[first].where == UM_WHERE_HOST) {
         set_absent(&region->block[first]);
         region->block[first].looked_ns = residency->tables.now_ns(residency->tables.ctx);
+    }
+    return true;
+}
+
+bool um_residency_whole(um_residency_t *residency, uint32_t id, uint64_t addr, uint32_t n,
+                        uint64_t *bits)
+{
+    um_region_state_t *region = um_residency_find(residency, id);
+    const uint32_t step = LOOK_BYTES / UM_BLOCK_BYTES;
+    uint32_t first, end;
+
+    if (!region || !residency->can_look ||
+        !um_blocks_of(region, addr, n * (uint64_t)UM_BLOCK_BYTES, &first, &end))
+        return false;
+    memset(bits, 0, (n + 63) / 64 * sizeof(*bits));
+    for (uint32_t b = first; b < end; b++)
+        if (region->block[b].advice)
+            return false;
+    for (uint32_t at = 0; at < n; at += step) {
+        uint32_t blocks = n - at < step ? n - at : step;
+        uint64_t from = addr + at * (uint64_t)UM_BLOCK_BYTES, present_bytes;
+        size_t found = 0;
+
+        residency->stats.looks++;
+        residency->stats.looked_bytes += blocks * (uint64_t)UM_BLOCK_BYTES;
+        if (residency->tables.present(residency->tables.ctx, from,
+                                      blocks * (uint64_t)UM_BLOCK_BYTES, residency->found,
+                                      UM_LOOK_EXTENTS, &found, &present_bytes) != UM_OK)
+            return false;
+        for (size_t i = 0; i < found && i < UM_LOOK_EXTENTS; i++) {
+            const um_extent_t *extent = &residency->found[i];
+            uint64_t whole = (extent->addr - addr + UM_BLOCK_BYTES - 1) / UM_BLOCK_BYTES;
+
+            for (; whole < n && (whole + 1) * UM_BLOCK_BYTES <= extent->addr + extent->bytes - addr;
+                 whole++)
+                bits[whole / 64] |= (uint64_t)1 << whole % 64;
+        }
     }
     return true;
 }
