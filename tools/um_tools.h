@@ -17,8 +17,8 @@
 /* Exit statuses of umrt itself; `umrt run` and `umrt record` exit with the program's. */
 enum {
     UM_EXIT_OK = 0,
-    UM_EXIT_FAILED = 1, /* understood, but could not be done (no memory, output not writable) */
-    UM_EXIT_USAGE = 2,  /* a wrong command line, or an input file that cannot be read as what it
+    UM_EXIT_FAILED = 1,  /* understood, but could not be done (no memory, output not writable) */
+    UM_EXIT_USAGE = 2,   /* a wrong command line, or an input file that cannot be read as what it
                            should be */
     UM_EXIT_REFUSED = 3, /* understood, and nothing of it is certain enough to be done */
     UM_EXIT_CANNOT_EXECUTE = 126, /* as shells: the program is there but cannot be executed */

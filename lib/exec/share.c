@@ -23,7 +23,7 @@
 
 typedef struct gpu {
     bool known;
-    char uuid[48]; /* "" = not told: who else is there cannot be seen */
+    char uuid[48];     /* "" = not told: who else is there cannot be seen */
     uint64_t asked_ns; /* 0 = never */
     uint32_t processes;
 } gpu_t;

@@ -36,7 +36,7 @@ typedef struct um_diff_item {
     size_t there[2];   /* how many reports of a side have it */
     bool cut[2];       /* it may be in more of them: their table was cut off */
     /* Of a finding: */
-    bool estimated;  /* its time is the rule's estimate: it was not replayed in all of the reports */
+    bool estimated; /* its time is the rule's estimate: it was not replayed in all of the reports */
     double error_ns; /* else the largest error bar */
     bool worth[2];   /* a report of that side has it among those that are worth it */
     um_diff_change_t change[UM_DIFF_METRICS];
