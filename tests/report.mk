@@ -51,7 +51,7 @@ tests_unit_report_html_SOURCES = tests/unit/report_html.c $(report_stream)
 tests_unit_report_html_LDADD = $(report_ldadd)
 
 check_PROGRAMS += tests/unit/report_random
-tests_unit_report_random_SOURCES = tests/unit/report_random.c $(report_stream)
+tests_unit_report_random_SOURCES = tests/unit/report_random.c tests/unit/any_event.h $(report_stream)
 tests_unit_report_random_LDADD = $(report_ldadd)
 
 check_PROGRAMS += tests/unit/sim_predict
@@ -80,3 +80,9 @@ tests_unit_report_accuracy_LDADD = $(report_ldadd)
 check_PROGRAMS += tests/unit/report_patch
 tests_unit_report_patch_SOURCES = tests/unit/report_patch.c $(report_stream)
 tests_unit_report_patch_LDADD = $(report_ldadd)
+# what no driver would write, through every output
+noinst_PROGRAMS += tests/cli/hostile
+tests_cli_hostile_SOURCES = tests/cli/hostile.c tests/unit/any_event.h
+tests_cli_hostile_LDADD = libumcore.la
+dist_check_SCRIPTS += tests/cli/hostile.sh
+EXTRA_DIST += tests/cli/check_hostile.py

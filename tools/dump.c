@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/emitter.h"
 #include "trace/schema.h"
 #include "um_tools.h"
 #include "um_trace.h"
@@ -65,28 +66,22 @@ static bool listed(const char *name, const char *const *names, size_t n)
     return false;
 }
 
-/* A control character of two bytes, U+0080 to U+009F: terminals act on it, too. */
-static bool c1(const char *text)
-{
-    return text[0] == '\xc2' && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0;
-}
-
 static void print_string(const char *text)
 {
     static const char escaped[] = "\"\\\n\t\r", letters[] = "\"\\ntr";
 
     putchar('"');
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
         const char *at = strchr(escaped, *text);
+        size_t plain = um_text_plain(text);
 
         if (at != NULL)
             printf("\\%c", letters[at - escaped]);
-        else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+        else if (plain == 0)
             printf("\\x%02x", (unsigned char)*text);
-        else if (c1(text))
-            printf("\\xc2\\x%02x", (unsigned char)*++text);
         else
-            putchar(*text);
+            fwrite(text, 1, plain, stdout);
+        text += at == NULL && plain != 0 ? plain : 1;
     }
     putchar('"');
 }

@@ -1,5 +1,7 @@
 #include "copies_stat.h"
 
+#include "units.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,8 +93,8 @@ static um_status_t on_copy(um_copies_stat_t *stat, const um_ev_copy_t *copy)
         return UM_ERR_NO_MEMORY;
     of->count++;
     of->async += (copy->flags & UM_TRANSFER_ASYNC) != 0;
-    of->ns += copy->duration_ns;
-    of->total_bytes += copy->bytes;
+    um_sum(&of->ns, copy->duration_ns);
+    um_sum(&of->total_bytes, copy->bytes);
     if (of->on_gpu)
         stat->gpu_records++;
     else

@@ -1,10 +1,13 @@
 #include "csv.h"
 
+#include "units.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/grow.h"
+#include "emitter.h"
 #include "map.h"
 #include "places.h"
 
@@ -124,19 +127,25 @@ static void print_total(const um_csv_t *csv, const um_csv_row_t *row, FILE *out)
         fputc(',', out);
 }
 
+/* A text; one that a spreadsheet would take for a formula is set off. */
 static void print_quoted(const char *text, FILE *out)
 {
-    bool quote = text[strcspn(text, ",\"\r\n")] != '\0';
+    char *clean = um_text_clean(text);
+    const char *c = clean ? clean : "";
+    bool quote = c[strcspn(c, ",\"")] != '\0';
 
     if (quote)
         fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
+    if (*c && strchr("=+-@", *c))
+        fputc('\'', out);
+    for (; *c; c++) {
+        if (*c == '"')
             fputc('"', out);
-        fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+        fputc(*c, out);
     }
     if (quote)
         fputc('"', out);
+    free(clean);
 }
 
 static void print_instruction(const um_csv_t *csv, const um_csv_row_t *row, FILE *out)
@@ -274,7 +283,7 @@ um_status_t um_csv_event(um_csv_t *csv, const um_event_t *event)
         row->gpu_faults += event->u.gpu_fault.groups;
     } else {
         *(event->u.migrate.dst >= 0 ? &row->in_bytes : &row->out_bytes) += event->u.migrate.bytes;
-        row->ns += event->u.migrate.duration_ns;
+        um_sum(&row->ns, event->u.migrate.duration_ns);
     }
     return UM_OK;
 }

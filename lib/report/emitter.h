@@ -96,6 +96,9 @@ void um_value_print(um_value_t value, char *out, size_t bytes);
 /* Valid UTF-8 without control characters (invalid bytes become U+FFFD, controls '?'); malloc'ed. */
 char *um_text_clean(const char *text);
 char *um_text_clean_lines(const char *text); /* the same, but for ends of lines */
+/* Bytes of the character at text that can be shown as it is; 0 = it would command a terminal or an editor, or
+ * is no UTF-8. */
+size_t um_text_plain(const char *text);
 size_t um_text_columns(const char *text);    /* code points */
 
 #endif

@@ -1,5 +1,7 @@
 #include "kernels_stat.h"
 
+#include "units.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,7 +135,7 @@ um_status_t um_kernels_stat_event(um_kernels_stat_t *stat, const um_event_t *eve
         if (status)
             break;
         stat->kernels[k].execs++;
-        stat->kernels[k].exec_ns += event->u.kernel_exec.duration_ns;
+        um_sum(&stat->kernels[k].exec_ns, event->u.kernel_exec.duration_ns);
         stat->execs++;
         stat->seen[stat->execs % EXECS_SEEN] =
             (struct um_exec_seen){.serial = stat->execs, .number = stat->kernels[k].execs};
@@ -181,7 +183,7 @@ static um_status_t on_fault(um_kernels_stat_t *stat, const um_event_t *event,
         stat->attributed++;
     kernel->faults++;
     kernel->groups += fault->groups;
-    kernel->ns += charge;
+    um_sum(&kernel->ns, charge);
     kernel->confidence += who->confidence;
     if (who->first && who->to == UM_TO_KERNEL) {
         const struct um_exec_seen *seen = &stat->seen[who->serial % EXECS_SEEN];
@@ -201,7 +203,7 @@ static um_status_t on_fault(um_kernels_stat_t *stat, const um_event_t *event,
     pair = &stat->pairs[p];
     pair->faults++;
     pair->groups += fault->groups;
-    pair->ns += charge;
+    um_sum(&pair->ns, charge);
     pair->launches += who->first;
     pair->confidence += who->confidence;
     page = um_regions_stat_page(stat->regions, live, fault->addr);
@@ -264,14 +266,14 @@ um_status_t um_kernels_stat_attributed(um_kernels_stat_t *stat, const um_event_t
     if (event->type == UM_EV_THROTTLE) {
         um_cover_charge(&stat->cover, event->u.throttle.device, event->time_ns,
                         event->u.throttle.duration_ns);
-        stat->kernels[k].throttle_ns += event->u.throttle.duration_ns;
+        um_sum(&stat->kernels[k].throttle_ns, event->u.throttle.duration_ns);
         return UM_OK;
     }
     if (event->u.migrate.dst < 0) {
-        stat->kernels[k].evict_bytes += event->u.migrate.bytes;
+        um_sum(&stat->kernels[k].evict_bytes, event->u.migrate.bytes);
         return UM_OK;
     }
-    stat->kernels[k].in_bytes += event->u.migrate.bytes;
+    um_sum(&stat->kernels[k].in_bytes, event->u.migrate.bytes);
     arriving = (um_arriving_t){.stat = stat,
                                .kernel = k,
                                .from_host = event->u.migrate.src < 0,

@@ -233,17 +233,17 @@ static void all_in_all(um_emitter_t *e, const um_report_t *r)
     uint64_t span = 0;
 
     for (size_t i = 0; i < r->regions.n_groups; i++) {
-        sums.gpu_groups += r->regions.groups[i].sums.gpu_groups;
-        sums.gpu_ns += r->regions.groups[i].sums.gpu_ns;
-        sums.wait_ns += r->regions.groups[i].sums.wait_ns;
-        sums.throttle_ns += r->regions.groups[i].sums.throttle_ns;
+        um_sum(&sums.gpu_groups, r->regions.groups[i].sums.gpu_groups);
+        um_sum(&sums.gpu_ns, r->regions.groups[i].sums.gpu_ns);
+        um_sum(&sums.wait_ns, r->regions.groups[i].sums.wait_ns);
+        um_sum(&sums.throttle_ns, r->regions.groups[i].sums.throttle_ns);
     }
     for (size_t i = 0; i < r->n_traces; i++) {
         const um_trace_stat_t *t = &r->traces[i];
 
-        span += t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0;
-        sums.in_bytes += t->moves[UM_TO_DEVICE].bytes;
-        sums.out_bytes += t->moves[UM_TO_HOST].bytes;
+        um_sum(&span, t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0);
+        um_sum(&sums.in_bytes, t->moves[UM_TO_DEVICE].bytes);
+        um_sum(&sums.out_bytes, t->moves[UM_TO_HOST].bytes);
     }
     um_emitter_object(e, "totals");
     um_emitter_pair(e, "span_ns", NULL, um_ns(span));

@@ -22,6 +22,20 @@ typedef struct um_life {
     char *label;
 } um_life_t;
 
+/* A thread of the program. What it begins has an end, and what lasts in it nests, whatever the trace says. */
+typedef struct um_thread {
+    uint32_t tid, depth; /* begun and not ended */
+    uint64_t until_ns;   /* of its last slice */
+} um_thread_t;
+
+#define RANGES_MAX 4096u /* at once */
+
+/* A free range that is begun and not ended. */
+typedef struct um_range {
+    uint64_t id;
+    char *name;
+} um_range_t;
+
 typedef struct um_counter {
     uint64_t bytes, said_ns;
     bool used, due;
@@ -39,6 +53,11 @@ struct um_perfetto {
     uint32_t *dead;
     size_t n_dead;
     um_map_t who_of; /* hash of who -> track */
+    um_thread_t *threads;
+    size_t n_threads, threads_size;
+    um_map_t thread_of;
+    um_range_t *ranges;
+    size_t n_ranges, ranges_size;
     um_counter_t counters[UM_PART_GPUS];
 };
 
@@ -49,18 +68,39 @@ static void put_place(um_perfetto_t *to, uint64_t addr, uint64_t bytes, uint32_t
                    bytes, region);
 }
 
-/* A thread of the program, or a track for what is known of no thread. */
+/* NULL: no memory. */
+static um_thread_t *thread(um_perfetto_t *to, uint32_t tid)
+{
+    uint32_t at = um_map_find(&to->thread_of, tid);
+
+    if (at == UM_MAP_NONE) {
+        at = (uint32_t)to->n_threads;
+        if (!um_grow(&to->threads, &to->threads_size, to->n_threads + 1, sizeof(*to->threads)) ||
+            um_map_put(&to->thread_of, tid, at)) {
+            to->tracks.status = UM_ERR_NO_MEMORY;
+            return NULL;
+        }
+        to->threads[to->n_threads++] = (um_thread_t){.tid = tid};
+    }
+    return &to->threads[at];
+}
+
+/* A thread of the program, or a track for what is known of no thread, or lasts while another thing does. */
 static void put_call(um_perfetto_t *to, const um_event_t *event, uint64_t lasts_ns,
                      const char *name)
 {
+    um_thread_t *of = thread(to, event->tid);
     uint32_t pid;
     char thread_name[32];
 
-    if (!event->tid) {
+    if (!event->tid || !of || (lasts_ns && event->time_ns < of->until_ns)) {
         um_tracks_slice(&to->tracks, UM_PART_CPU, CALLS, "calls", event->time_ns, lasts_ns, name);
         return;
     }
     pid = um_tracks_process(&to->tracks, UM_PART_CPU);
+    if (lasts_ns)
+        of->until_ns =
+            lasts_ns > UINT64_MAX - event->time_ns ? UINT64_MAX : event->time_ns + lasts_ns;
     snprintf(thread_name, sizeof(thread_name), "thread %" PRIu32, event->tid);
     um_tracks_begin(&to->tracks, pid, um_tracks_thread(&to->tracks, pid, event->tid, thread_name),
                     event->time_ns, lasts_ns, name);
@@ -356,23 +396,57 @@ static void on_launch(um_perfetto_t *to, const um_event_t *event)
     um_tracks_end(&to->tracks);
 }
 
-/* Waits and nested ranges begin and end in their thread; free ranges are tracks of their own. */
-static void put_edge(um_perfetto_t *to, const um_event_t *event, char phase, const char *name)
+static void put_edge(um_perfetto_t *to, uint32_t tid, uint64_t ns, char phase, const char *name,
+                     uint64_t id)
 {
     uint32_t pid = um_tracks_process(&to->tracks, UM_PART_CPU);
     char thread_name[32];
 
-    snprintf(thread_name, sizeof(thread_name), event->tid ? "thread %" PRIu32 : "threads",
-             event->tid);
-    um_tracks_head(&to->tracks, phase, pid,
-                   um_tracks_thread(&to->tracks, pid, event->tid, thread_name), event->time_ns,
-                   name);
+    snprintf(thread_name, sizeof(thread_name), tid ? "thread %" PRIu32 : "threads", tid);
+    um_tracks_head(&to->tracks, phase, pid, um_tracks_thread(&to->tracks, pid, tid, thread_name),
+                   ns, name);
     if (phase == 'b' || phase == 'e')
         um_tracks_args(&to->tracks, ",\"cat\":\"range\",\"id\":\"%" PRIu32 ".%" PRIx64 "\"",
-                       to->tracks.traces, event->u.mark.id);
+                       to->tracks.traces, id);
     if (phase == 'i')
         fputs(",\"s\":\"t\"", to->tracks.out);
     fputc('}', to->tracks.out);
+}
+
+/* Waits and nested ranges begin and end in their thread. */
+static void put_nested(um_perfetto_t *to, const um_event_t *event, bool end, const char *name)
+{
+    um_thread_t *of = thread(to, event->tid);
+
+    if (!of || (end && !of->depth))
+        return;
+    of->depth += end ? -1 : 1;
+    if (event->time_ns > of->until_ns)
+        of->until_ns = event->time_ns;
+    put_edge(to, event->tid, of->until_ns, end ? 'E' : 'B', name, 0);
+}
+
+/* Free ranges are tracks of their own. */
+static void put_range(um_perfetto_t *to, const um_event_t *event)
+{
+    const um_ev_mark_t *mark = &event->u.mark;
+    size_t at = to->n_ranges;
+
+    while (at > 0 && to->ranges[at - 1].id != mark->id)
+        at--;
+    if (mark->kind == UM_MARK_START) {
+        if (at || to->n_ranges == RANGES_MAX ||
+            !um_grow(&to->ranges, &to->ranges_size, to->n_ranges + 1, sizeof(*to->ranges)))
+            return; /* begun already, or one too many to look through */
+        to->ranges[to->n_ranges++] = (um_range_t){mark->id, strdup(mark->name)};
+        put_edge(to, 0, event->time_ns, 'b', mark->name, mark->id);
+    } else if (at) {
+        um_range_t *range = &to->ranges[at - 1];
+
+        put_edge(to, 0, event->time_ns, 'e', range->name ? range->name : "", mark->id);
+        free(range->name);
+        *range = to->ranges[--to->n_ranges];
+    }
 }
 
 static void on_sync(um_perfetto_t *to, const um_event_t *event)
@@ -381,17 +455,20 @@ static void on_sync(um_perfetto_t *to, const um_event_t *event)
                                         "wait for an event", "wait for a copy"};
     uint32_t kind = event->u.sync.kind;
 
-    put_edge(to, event, event->u.sync.exit ? 'E' : 'B',
-             names[kind < sizeof(names) / sizeof(names[0]) ? kind : 0]);
+    put_nested(to, event, event->u.sync.exit,
+               names[kind < sizeof(names) / sizeof(names[0]) ? kind : 0]);
 }
 
 static void on_mark(um_perfetto_t *to, const um_event_t *event)
 {
-    static const char phases[] = {'i', 'B', 'E', 'b', 'e'};
     const um_ev_mark_t *mark = &event->u.mark;
 
-    if (mark->kind < sizeof(phases))
-        put_edge(to, event, phases[mark->kind], mark->name);
+    if (mark->kind == UM_MARK_INSTANT)
+        put_edge(to, event->tid, event->time_ns, 'i', mark->name, 0);
+    else if (mark->kind == UM_MARK_PUSH || mark->kind == UM_MARK_POP)
+        put_nested(to, event, mark->kind == UM_MARK_POP, mark->name);
+    else if (mark->kind <= UM_MARK_END)
+        put_range(to, event);
 }
 
 /* ---- life ------------------------------------------------------------------------------------- */
@@ -406,9 +483,31 @@ um_status_t um_perfetto_new(FILE *out, um_perfetto_t **result)
     return UM_OK;
 }
 
+/* What the program was in when its trace ended. */
+static void end_threads(um_perfetto_t *to)
+{
+    for (size_t i = 0; i < to->n_threads; i++) {
+        um_thread_t *of = &to->threads[i];
+
+        for (; of->depth; of->depth--)
+            put_edge(to, of->tid, of->until_ns > to->now_ns ? of->until_ns : to->now_ns, 'E', "end",
+                     0);
+    }
+    for (size_t i = 0; i < to->n_ranges; i++) {
+        const char *name = to->ranges[i].name;
+
+        put_edge(to, 0, to->now_ns, 'e', name ? name : "", to->ranges[i].id);
+        free(to->ranges[i].name);
+    }
+    to->n_threads = to->n_ranges = 0;
+    um_map_free(&to->thread_of);
+    memset(&to->thread_of, 0, sizeof(to->thread_of));
+}
+
 /* What lives to the end of its trace ends with it. */
 static void end_trace(um_perfetto_t *to)
 {
+    end_threads(to);
     for (size_t i = 0; i < to->n_lives; i++) {
         if (to->lives[i].region)
             put_life(to, &to->lives[i]);
@@ -483,6 +582,8 @@ um_status_t um_perfetto_close(um_perfetto_t *to)
     if ((fflush(to->tracks.out) || ferror(to->tracks.out)) && !to->tracks.status)
         to->tracks.status = UM_ERR_IO;
     status = to->tracks.status;
+    free(to->threads);
+    free(to->ranges);
     um_tracks_free(&to->tracks);
     um_map_free(&to->who_of);
     free(to->kernels);

@@ -1,4 +1,5 @@
 #include "collect.h"
+#include "units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -272,8 +273,8 @@ um_status_t um_report_note(um_report_t *r, const char *line)
 static void move_add(um_moves_t *to, const um_ev_migrate_t *migrate)
 {
     to->records++;
-    to->bytes += migrate->bytes;
-    to->ns += migrate->duration_ns;
+    um_sum(&to->bytes, migrate->bytes);
+    um_sum(&to->ns, migrate->duration_ns);
 }
 
 static void on_migrate(um_report_t *r, um_trace_stat_t *trace, const um_ev_migrate_t *migrate)
@@ -292,8 +293,8 @@ static void on_migrate(um_report_t *r, um_trace_stat_t *trace, const um_ev_migra
 static void on_loss(um_report_t *r, um_trace_stat_t *trace, const um_ev_loss_t *loss)
 {
     trace->losses++;
-    trace->lost_records += loss->count;
-    trace->lost_bytes += loss->bytes;
+    um_sum(&trace->lost_records, loss->count);
+    um_sum(&trace->lost_bytes, loss->bytes);
     set_text(r, &trace->loss_reason, loss->reason);
 }
 
@@ -376,14 +377,63 @@ static uint64_t ends(const um_event_t *event)
     return lasts > INT64_MAX - event->time_ns % INT64_MAX ? event->time_ns : event->time_ns + lasts;
 }
 
+/* No record is of more than a process can address, and none lasts for more than two weeks: so that forged
+ * ones cannot turn sums over. */
+#define BYTES_MOST (UINT64_C(1) << 47)
+#define NS_MOST    (UINT64_C(1) << 50)
+
+/* Where the amounts of an event are, 0 = it has none. */
+static const struct {
+    size_t bytes, ns;
+} amounts[UM_EV_TYPE_COUNT] = {
+    [UM_EV_KERNEL_EXEC] = {0, offsetof(um_event_t, u.kernel_exec.duration_ns)},
+    [UM_EV_GPU_FAULT] = {0, offsetof(um_event_t, u.gpu_fault.duration_ns)},
+    [UM_EV_MIGRATE] = {offsetof(um_event_t, u.migrate.bytes),
+                       offsetof(um_event_t, u.migrate.duration_ns)},
+    [UM_EV_THROTTLE] = {0, offsetof(um_event_t, u.throttle.duration_ns)},
+    [UM_EV_COPY] = {offsetof(um_event_t, u.copy.bytes), offsetof(um_event_t, u.copy.duration_ns)},
+    [UM_EV_SET] = {offsetof(um_event_t, u.set.bytes), offsetof(um_event_t, u.set.duration_ns)},
+    [UM_EV_HINT] = {offsetof(um_event_t, u.hint.bytes), offsetof(um_event_t, u.hint.duration_ns)},
+};
+
+static bool beyond(const um_event_t *event, size_t at, uint64_t most)
+{
+    uint64_t amount;
+
+    if (!at)
+        return false;
+    memcpy(&amount, (const char *)event + at, sizeof(amount));
+    return amount > most;
+}
+
+static um_status_t take(um_report_t *r, const um_event_t *event);
+
 um_status_t um_report_event(um_report_t *r, const um_event_t *event)
+{
+    um_event_t less;
+    bool bytes, ns;
+
+    if (!r || !event || event->type >= UM_EV_TYPE_COUNT)
+        return UM_ERR_INVALID;
+    bytes = beyond(event, amounts[event->type].bytes, BYTES_MOST);
+    ns = beyond(event, amounts[event->type].ns, NS_MOST);
+    if (!bytes && !ns)
+        return take(r, event);
+    less = *event;
+    if (bytes)
+        memcpy((char *)&less + amounts[event->type].bytes, &(uint64_t){BYTES_MOST},
+               sizeof(uint64_t));
+    if (ns)
+        memcpy((char *)&less + amounts[event->type].ns, &(uint64_t){NS_MOST}, sizeof(uint64_t));
+    return take(r, &less);
+}
+
+static um_status_t take(um_report_t *r, const um_event_t *event)
 {
     um_trace_stat_t *trace;
     um_status_t status;
     bool running;
 
-    if (!r || !event || event->type >= UM_EV_TYPE_COUNT)
-        return UM_ERR_INVALID;
     if (!r->open)
         return UM_ERR_STATE;
     trace = &r->traces[r->n_traces - 1];

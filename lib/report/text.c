@@ -4,8 +4,16 @@
 
 #include "emitter.h"
 
-/* Length of the valid UTF-8 sequence at s, 0 when there is none. */
-static size_t sequence(const unsigned char *s)
+/* Controls, and what turns the line round or ends it: a terminal or an editor would obey. */
+static bool commands(uint32_t point)
+{
+    return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x61c ||
+           (point >= 0x200e && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
+           (point >= 0x2066 && point <= 0x2069) || point == 0xfeff;
+}
+
+/* Length of the valid UTF-8 sequence at s, 0 when there is none; its point. */
+static size_t sequence(const unsigned char *s, uint32_t *point_out)
 {
     static const struct {
         unsigned char mask, lead, length;
@@ -28,6 +36,7 @@ static size_t sequence(const unsigned char *s)
         }
         if (point < form[i].least || point > 0x10ffff || (point >= 0xd800 && point < 0xe000))
             return 0;
+        *point_out = point;
         return form[i].length;
     }
     return 0;
@@ -41,7 +50,8 @@ static char *clean(const char *text, bool lines)
     if (!out)
         return NULL;
     while (*in) {
-        size_t n = sequence(in);
+        uint32_t point = 0;
+        size_t n = sequence(in, &point);
 
         if (!n) {
             memcpy(to, "\xef\xbf\xbd", 3); /* U+FFFD */
@@ -51,7 +61,7 @@ static char *clean(const char *text, bool lines)
         }
         if (lines && *in == '\n')
             *to++ = '\n';
-        else if ((n == 1 && (*in < 0x20 || *in == 0x7f)) || (n == 2 && *in == 0xc2 && in[1] < 0xa0))
+        else if (commands(point))
             *to++ = '?';
         else
             to = (char *)memcpy(to, in, n) + n;
@@ -59,6 +69,14 @@ static char *clean(const char *text, bool lines)
     }
     *to = 0;
     return out;
+}
+
+size_t um_text_plain(const char *text)
+{
+    uint32_t point = 0;
+    size_t n = sequence((const unsigned char *)text, &point);
+
+    return n && !commands(point) ? n : 0;
 }
 
 char *um_text_clean(const char *text)

@@ -39,7 +39,7 @@ void um_tracks_head(um_tracks_t *to, char phase, uint32_t pid, uint32_t tid, uin
             "{\"ph\":\"%c\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":%" PRIu64 ".%03" PRIu64
             ",\"name\":",
             phase, pid, tid, ns / 1000, ns % 1000);
-    um_tracks_text(to, name);
+    um_tracks_text(to, *name ? name : "(no name)");
 }
 
 static void put_meta(um_tracks_t *to, uint32_t pid, uint32_t tid, const char *what,

@@ -23,6 +23,8 @@ typedef struct queued {
     um_event_t event; /* of a hint: its texts are static */
 } queued_t;
 
+#define SHADOW_MOST (UINT64_C(1) << 42) /* bytes of a region; larger ones are no program's */
+
 typedef struct loop {
     um_event_fn fn;
     void *ctx;
@@ -75,10 +77,14 @@ static void shadow_set(loop_t *loop, uint64_t addr, uint64_t bytes, bool present
     first = page_of(shadow, addr);
     end = page_of(shadow, addr + bytes - 1) + 1;
     for (uint64_t p = first; p < end; p++) {
-        if (present)
+        if (p % 8 == 0 && end - p >= 8) { /* whole bytes at once */
+            memset(&shadow->page[p / 8], present ? 0xff : 0, (end - p) / 8);
+            p += (end - p) / 8 * 8 - 1;
+        } else if (present) {
             shadow->page[p / 8] |= (uint8_t)(1u << p % 8);
-        else
+        } else {
             shadow->page[p / 8] &= (uint8_t) ~(1u << p % 8);
+        }
     }
 }
 
@@ -184,10 +190,12 @@ static void follow_memory(loop_t *loop, const um_event_t *event)
     switch (event->type) {
     case UM_EV_REGION_ALLOC: {
         um_region_t region = um_region_of(alloc, event->time_ns);
+        um_status_t status = um_regions_add(loop->regions, &region, NULL, 0, NULL);
 
-        if (um_regions_add(loop->regions, &region, NULL, 0, NULL) == UM_ERR_NO_MEMORY)
+        if (status == UM_ERR_NO_MEMORY)
             loop->status = UM_ERR_NO_MEMORY;
-        if (alloc->family == UM_FAMILY_MANAGED && alloc->bytes)
+        if (!status && alloc->family == UM_FAMILY_MANAGED && alloc->bytes &&
+            alloc->bytes <= SHADOW_MOST && alloc->bytes <= UINT64_MAX - alloc->addr)
             shadow_add(loop, alloc->addr, alloc->bytes);
         break;
     }

@@ -51,7 +51,7 @@ static void add_range(um_recorded_t *r, um_recorded_piece_t piece, uint64_t addr
     for (uint64_t end = addr + bytes; addr < end; addr = piece.end) {
         piece.addr = addr;
         piece.end = (addr | (UM_BLOCK_BYTES - 1)) + 1;
-        if (piece.end > end)
+        if (piece.end > end || !piece.end) /* the last block there is */
             piece.end = end;
         add(r, piece);
     }

@@ -363,10 +363,54 @@ Test(perfetto, ranges_and_waits_begin_and_end)
     cr_assert_eq(tids, 7);
     cr_assert_eq(shown(log, "B", "wait for a stream", &tids, &ts), 1);
     cr_assert_eq(shown(log, "E", "wait for a stream", &tids, &ts), 1);
-    cr_assert_eq(shown(log, "E", "", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "E", "(no name)", &tids, &ts), 1);
     cr_assert_eq(shown(log, "b", "free", &tids, &ts), 1);
-    cr_assert_eq(shown(log, "e", "", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "e", "free", &tids, &ts), 1);
     cr_assert_eq(shown(log, "i", "now", &tids, &ts), 1);
+    json_decref(log);
+}
+
+/* An end without its begin is not shown; what has no end ends with the trace; a slice that would cross the end
+ * of what is around it goes beside it. */
+Test(perfetto, what_the_trace_leaves_open_or_crosses_still_pairs_and_nests)
+{
+    const um_event_t list[] = {
+        {.time_ns = 10, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_POP, 0, "", ""}},
+        {.time_ns = 20, .tid = 7, .type = UM_EV_SYNC, .u.sync = {1, UM_SYNC_STREAM, 1, 0, 0}},
+        {.time_ns = 30, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_END, 9, "", ""}},
+        {.time_ns = 40, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_PUSH, 0, "", "open"}},
+        {.time_ns = 50, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_START, 9, "", "range"}},
+        {.time_ns = 60,
+         .tid = 7,
+         .type = UM_EV_COPY,
+         .u.copy = {.bytes = 4096, .duration_ns = 1000}},
+        {.time_ns = 70, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_PUSH, 0, "", "inner"}},
+        {.time_ns = 80,
+         .tid = 7,
+         .type = UM_EV_COPY,
+         .u.copy = {.bytes = 4096, .duration_ns = 5000}},
+        {.time_ns = 90, .tid = 7, .type = UM_EV_MARK, .u.mark = {UM_MARK_POP, 0, "", ""}},
+    };
+    json_t *log = perfetto(list, sizeof(list) / sizeof(list[0])), *e;
+    double inner = 0, outer = 0;
+    int begun = 0, ended = 0;
+    json_int_t tids;
+    double ts;
+    size_t i;
+
+    cr_assert_eq(shown(log, "B", "open", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "B", "inner", &tids, &inner), 1);
+    cr_assert_geq(inner, 1.06, "behind the copy that it would have begun in");
+    cr_assert_eq(shown(log, "b", "range", &tids, &ts), 1);
+    cr_assert_eq(shown(log, "e", "range", &tids, &outer), 1);
+    json_array_foreach(json_object_get(log, "traceEvents"), i, e)
+    {
+        begun += !strcmp(json_string_value(json_object_get(e, "ph")), "B");
+        ended += !strcmp(json_string_value(json_object_get(e, "ph")), "E");
+    }
+    cr_assert_eq(begun, 2);
+    cr_assert_eq(ended, 2);
+    cr_assert_eq(shown(log, "X", "memcpy", &tids, &ts), 2);
     json_decref(log);
 }
 
