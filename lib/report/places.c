@@ -50,7 +50,7 @@ static um_pc_t *pc_at(const um_places_t *p, size_t i)
 /* One more element, zeroed, at the end; NULL = no memory. */
 static void *add(um_places_t *p, um_places_list_t *list, size_t bytes)
 {
-    if (!um_grow(&list->at, &list->size, list->n + 1, bytes) || !list->at) {
+    if (!um_grow(&list->at, &list->size, list->n + 1, bytes)) {
         p->status = UM_ERR_NO_MEMORY;
         return NULL;
     }
