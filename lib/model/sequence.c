@@ -8,8 +8,8 @@
 #define PROBES 8u
 #define MOST   15u /* counted of a context */
 
-static const uint8_t orders[] = {UM_SEQ_LONGEST, 4, 2, 1}; /* of contexts, the longest first */
-#define ORDERS (sizeof(orders) / sizeof(orders[0]))
+static const uint8_t orders[UM_SEQ_ORDERS] = {UM_SEQ_LONGEST, 4, 2,
+                                              1}; /* of contexts, the longest first */
 
 /* ---- tables ---- */
 
@@ -76,26 +76,6 @@ um_seq_region_t *um_sequence_region(um_sequences_t *sequences, uint32_t id)
     return id && region->id == id ? region : NULL;
 }
 
-static um_row_t *row_of(um_sequences_t *sequences, uint32_t tid)
-{
-    um_row_t *oldest = &sequences->row[0];
-
-    for (uint32_t i = 0; i < UM_SEQ_THREADS; i++) {
-        um_row_t *row = &sequences->row[i];
-
-        if (row->used && row->tid == tid)
-            return row;
-        if (row->used < oldest->used)
-            oldest = row;
-    }
-    if (oldest->used)
-        for (uint32_t i = 0; i < UM_SEQ_YOUNG; i++)
-            if (sequences->young[i].row == oldest)
-                sequences->young[i].row = NULL;
-    *oldest = (um_row_t){.tid = tid};
-    return oldest;
-}
-
 /* ---- rows ---- */
 
 /* The item that came `back` before the next one: 1 = the last one. */
@@ -120,11 +100,41 @@ static void last_items(const um_row_t *row, uint64_t *last)
         last[i] = item(row, i + 1);
 }
 
-/* What contexts say comes after these; 0 = they have not been seen. */
-static uint64_t after(const um_sequences_t *sequences, const uint64_t *last)
+static void find_keys(um_row_t *row)
 {
-    for (size_t o = 0; o < ORDERS; o++) {
-        const um_seq_context_t *context = find_context(sequences, key_of(last, orders[o]));
+    uint64_t last[UM_SEQ_LONGEST];
+
+    last_items(row, last);
+    for (size_t o = 0; o < UM_SEQ_ORDERS; o++)
+        row->key[o] = key_of(last, orders[o]);
+}
+
+static um_row_t *row_of(um_sequences_t *sequences, uint32_t tid)
+{
+    um_row_t *oldest = &sequences->row[0];
+
+    for (uint32_t i = 0; i < UM_SEQ_THREADS; i++) {
+        um_row_t *row = &sequences->row[i];
+
+        if (row->used && row->tid == tid)
+            return row;
+        if (row->used < oldest->used)
+            oldest = row;
+    }
+    if (oldest->used)
+        for (uint32_t i = 0; i < UM_SEQ_YOUNG; i++)
+            if (sequences->young[i].row == oldest)
+                sequences->young[i].row = NULL;
+    *oldest = (um_row_t){.tid = tid};
+    find_keys(oldest);
+    return oldest;
+}
+
+/* What contexts say comes next; 0 = they have not been seen. */
+static uint64_t after(const um_sequences_t *sequences, const uint64_t *key)
+{
+    for (size_t o = 0; o < UM_SEQ_ORDERS; o++) {
+        const um_seq_context_t *context = find_context(sequences, key[o]);
 
         if (context && context->count)
             return context->next;
@@ -139,21 +149,13 @@ static bool in_loop(const um_row_t *row)
 
 static uint64_t expected(const um_sequences_t *sequences, const um_row_t *row)
 {
-    uint64_t last[UM_SEQ_LONGEST];
-
-    if (in_loop(row))
-        return item(row, row->period);
-    last_items(row, last);
-    return after(sequences, last);
+    return in_loop(row) ? item(row, row->period) : after(sequences, row->key);
 }
 
 static void learn(um_sequences_t *sequences, const um_row_t *row, uint64_t next)
 {
-    uint64_t last[UM_SEQ_LONGEST];
-
-    last_items(row, last);
-    for (size_t o = 0; o < ORDERS; o++) {
-        um_seq_context_t *context = um_sequence_context(sequences, key_of(last, orders[o]));
+    for (size_t o = 0; o < UM_SEQ_ORDERS; o++) {
+        um_seq_context_t *context = um_sequence_context(sequences, row->key[o]);
 
         context->used = sequences->clock;
         context->order = orders[o];
@@ -176,15 +178,13 @@ static void learn(um_sequences_t *sequences, const um_row_t *row, uint64_t next)
 static void follow_period(um_sequences_t *sequences, um_row_t *row)
 {
     uint16_t number = (uint16_t)(row - sequences->row + 1);
-    uint64_t last[UM_SEQ_LONGEST];
     um_seq_context_t *context;
 
     if (row->period && item(row, 1) == item(row, 1 + row->period))
         row->repeated++;
     else
         row->period = row->repeated = 0;
-    last_items(row, last);
-    context = um_sequence_context(sequences, key_of(last, UM_SEQ_LONGEST));
+    context = um_sequence_context(sequences, row->key[0]);
     if (!row->period && context->thread == number && row->n - context->at < UM_SEQ_ROW)
         row->period = row->n - context->at;
     context->used = sequences->clock;
@@ -195,19 +195,25 @@ static void follow_period(um_sequences_t *sequences, um_row_t *row)
 
 static void push(um_sequences_t *sequences, um_row_t *row, uint64_t next, bool is_launch)
 {
-    uint64_t foretold = expected(sequences, row);
+    uint64_t foretold;
 
     sequences->clock++;
     sequences->moves++;
+    row->used = sequences->clock;
+    sequences->last = row;
     sequences->stats.launches += is_launch;
+    if (!sequences->residency) { /* nobody wants to know what comes next */
+        row->waited = !is_launch;
+        return;
+    }
+    foretold = expected(sequences, row);
     sequences->stats.asked += is_launch && foretold;
     sequences->stats.foretold += is_launch && foretold == next;
     learn(sequences, row, next);
     row->item[row->n++ % UM_SEQ_ROW] = next;
-    row->used = sequences->clock;
     row->waited = !is_launch;
+    find_keys(row);
     follow_period(sequences, row);
-    sequences->last = row;
 }
 
 /* ---- launches ---- */
@@ -254,6 +260,12 @@ static void on_launch(um_sequences_t *sequences, const um_event_t *event)
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
     like.hash = sign(sequences, launch, &like);
+    if (!sequences->residency) {
+        push(sequences, row, like.hash, true);
+        row->launch = like.hash;
+        sequences->launched |= like.n > 0;
+        return;
+    }
     signature = um_sequence_signature(sequences, like.hash);
     if (!signature->n && like.n) {
         signature->n = like.n;
@@ -405,15 +417,19 @@ uint32_t um_sequences_next(const um_sequences_t *sequences, um_next_t *out, uint
 {
     static const um_row_t first; /* the program has not begun */
     const um_row_t *row = sequences->last ? sequences->last : &first;
-    uint64_t last[UM_SEQ_LONGEST];
+    uint64_t last[UM_SEQ_LONGEST], key[UM_SEQ_ORDERS];
     uint32_t n = 0;
 
     last_items(row, last);
     for (uint32_t step = 1; step <= UM_SEQUENCE_STEPS && n < max; step++) {
-        uint64_t next = in_loop(row) ? item(row, row->period - (step - 1) % row->period)
-                                     : after(sequences, last);
-        const um_signature_t *signature = um_sequence_find(sequences, next);
+        const um_signature_t *signature;
+        uint64_t next;
 
+        for (size_t o = 0; o < UM_SEQ_ORDERS; o++)
+            key[o] = key_of(last, orders[o]);
+        next = in_loop(row) ? item(row, row->period - (step - 1) % row->period)
+                            : after(sequences, key);
+        signature = um_sequence_find(sequences, next);
         if (!next)
             break;
         memmove(&last[1], &last[0], sizeof(last) - sizeof(last[0]));

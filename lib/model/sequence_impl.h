@@ -21,6 +21,7 @@
 #define UM_SEQ_PROBES     4u /* blocks of what is brought that are looked at afterwards */
 #define UM_SEQ_YOUNG      64u
 #define UM_SEQ_LONGEST    8u /* the longest context */
+#define UM_SEQ_ORDERS     4u
 #define UM_SEQ_START      1u /* stands in a row before its first item */
 #define UM_SEQ_RESTS      64u /* items in which nothing is tried, after the first failure; doubling */
 #define UM_SEQ_EARLY                                                                               \
@@ -73,6 +74,8 @@ typedef struct um_row {
     uint64_t used;
     uint64_t n; /* items so far */
     uint64_t item[UM_SEQ_ROW];
+    uint64_t
+        key[UM_SEQ_ORDERS]; /* of the contexts that the next item comes after, the longest first */
     uint64_t period, repeated; /* 0 = none; items that have repeated the ones a period before */
     bool waited;               /* the last item is a wait */
     uint64_t launch;           /* signature of the last launch */
