@@ -41,7 +41,12 @@ static const struct {
 } named[] = {
     {"readback", "read", {"#wait", "#place", "from_bytes", "to_bytes", "period", "nth"}},
     {"read_mostly", "verdict", {"judgement", "from_bytes", "to_bytes"}},
+    {"footprint",
+     "extent", /* behind the pointer: it ends between the first two */
+     {"end_least_bytes", "end_most_bytes", "first_bytes", "density_percent", "backwards",
+      "agreed_times"}},
     {"footprint", "stride", {"first_bytes", "run_bytes", "stride_bytes"}},
+    {"calm", "kept", {"verdict", "from_bytes", "to_bytes"}},
     {"sequence", "launch", {"#grid_xy", "#grid_z_block_x", "#block_yz", "device", "pointers"}},
     {"sequence",
      "takes",

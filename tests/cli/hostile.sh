@@ -4,7 +4,7 @@
 # shellcheck source=tests/cli/tap.sh
 . "$UM_SRCDIR/tests/cli/tap.sh"
 
-seeds=${UM_HOSTILE_SEEDS:-6}
+seeds=${UM_HOSTILE_SEEDS:-3}
 for ((seed = 1; seed <= seeds; seed++)); do
     "$bin/hostile" "h$seed.umt" $((seed * 7919)) $((seed * 700)) || exit 99
 done

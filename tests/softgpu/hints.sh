@@ -74,6 +74,11 @@ foretold() {
 }
 ok "stages: a first run, the same" as_alone "${ahead[@]}"
 ok "stages: it learned what comes next" grep -q '"sequence"' <("$umrt" profile show --json stages.ump)
+named() {
+    gives 0 "$umrt" profile show --json stages.ump && prints '"end_most_bytes": [0-9]+' && ! grep '"value_' "$out" &&
+        gives 0 "$umrt" profile show stages.ump && prints 'footprint .* density_percent [0-9]+ '
+}
+ok "stages: each value that a profile shows has a name, with its unit" named
 export HINTED_AHEAD=1
 ok "stages: a second run, the same" as_alone "${ahead[@]}" -t t.umt
 unset HINTED_AHEAD
