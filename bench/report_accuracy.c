@@ -128,7 +128,7 @@ int main(int argc, char **argv)
             continue;
         snprintf(title, sizeof(title), "held out, draw %u: %s", draw,
                  draw < fresh ? "looked at since, rules were mended by it"
-                              : "never looked at: this is the figure");
+                              : "no rule was mended by it: this is the figure");
         good = judge(title, um_planted_held_out, draw, program);
         ok = ok && (good || draw < fresh);
     }
