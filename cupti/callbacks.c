@@ -193,6 +193,7 @@ static const struct {
     {um_on_launch_legacy, false}, {um_on_graph_launch, false}, {um_on_sync, true},
     {um_on_copy, true},           {um_on_copy_2d, true},       {um_on_copy_3d, true},
     {um_on_copy_batch, true},     {um_on_set, true},           {um_on_set_2d, true},
+    {um_on_library, false},
 };
 
 static bool um_is_later(const um_call_t *call)

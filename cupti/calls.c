@@ -286,6 +286,10 @@ const um_call_t um_calls[] = {
     {UM_ID(cuStreamSynchronize_ptsz), um_on_sync, UM_NOWHERE, 0, UM_PT, UM_SYNC_STREAM},
     {UM_ID(cuEventSynchronize), um_on_sync, UM_NOWHERE, 0, 0, UM_SYNC_EVENT},
 
+    /* code */
+    {678 /* cuLibraryLoadData */, um_on_library, UM_AT(0), UM_N, 0, 0},
+    {679 /* cuLibraryLoadFromFile */, um_on_library, UM_AT(0), UM_N, 0, 0},
+
     /* contexts */
     {UM_ID(cuCtxCreate_v2), um_on_context_ready, UM_NOWHERE, UM_N, 0, 0},
     {UM_ID(cuCtxCreate_v3), um_on_context_ready, UM_NOWHERE, UM_N, 0, 0},

@@ -106,6 +106,13 @@ typedef struct um_location {
       (void *kernel, size_t index, size_t *offset, size_t *bytes))                                 \
     X(0, func_name, "cuFuncGetName", (const char **name, CUfunction function)) /* 12.3+ */         \
     X(0, kernel_name, "cuKernelGetName", (const char **name, void *kernel))    /* 12.3+ */         \
+    X(0, library_kernel_count, "cuLibraryGetKernelCount",                      /* 12.4+ */         \
+      (unsigned *count, void *library))                                                            \
+    X(0, library_kernels, "cuLibraryEnumerateKernels", /* 12.4+ */                                 \
+      (void **kernels, unsigned count, void *library))                                             \
+    X(0, kernel_function, "cuKernelGetFunction", /* 12.0+ */                                       \
+      (CUfunction * function, void *kernel))                                                       \
+    X(0, func_load, "cuFuncLoad", (CUfunction function)) /* 12.4+ */                               \
     X(0, graph_nodes, "cuGraphGetNodes", (CUgraph graph, CUgraphNode * nodes, size_t * count))     \
     X(0, graph_node_type, "cuGraphNodeGetType", (CUgraphNode node, CUgraphNodeType * type))        \
     X(0, graph_kernel_params, "cuGraphKernelNodeGetParams", (CUgraphNode node, void *params))      \

@@ -176,6 +176,10 @@ void um_modules_unloading(uint32_t module);
 bool um_modules_kernel(const char *name, uint64_t *module_hash, const um_param_t **params,
                        uint32_t *n_params);
 
+/* preload.c: what the first launch of a kernel would load */
+#define UM_PRELOAD_MAX 256u /* the option's upper end */
+void um_on_library(const CUpti_CallbackData *info, const um_call_t *call);
+
 /* callsite.c */
 uint64_t um_callsite_here(void); /* id of the program's stack; posts CALL_SITE once; 0 = off */
 void um_callsite_prepare(void);  /* what backtrace allocates, now rather than in a callback */

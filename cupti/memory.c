@@ -78,7 +78,8 @@ void um_memory_add(const um_region_t *region, uint64_t stream)
         .call_site = added.call_site,
         .stream = stream,
     };
-    um_live_post(&event, false);
+    /* What a profile says of it is best done before anybody touches it. */
+    um_live_post(&event, added.family == UM_FAMILY_MANAGED && um_live.runtime->expecting);
     /* Before the program has the address, and so before any launch that can use it. */
     if (added.family == UM_FAMILY_MANAGED) {
         um_activity_managed();

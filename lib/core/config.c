@@ -47,6 +47,8 @@ const um_option_t um_option_table[] = {
      UM_OPTION_UINT, 0, 1000, UM_AT(guard_per_mille)},
     {"page-tables", "on", "read from the page tables what the CPU has",
      UM_OPTION_BOOL, 0, 1, UM_AT(page_tables)},
+    {"preload-kernels", "64", "hint: of a library with no more kernels, load them all before the first runs",
+     UM_OPTION_UINT, 0, 256, UM_AT(preload_kernels)},
     {"call-sites", "on", "capture the stack at allocations and hints of the program",
      UM_OPTION_BOOL, 0, 1, UM_AT(call_sites)},
     {"launch-sites", "off", "capture the stack at launches too, some microseconds each",

@@ -36,6 +36,7 @@ typedef struct um_settings {
     uint64_t piece_bytes;              /* prefetch call size; H200: 32 MiB */
     uint64_t workers;                  /* prefetch threads; H200: 2 */
     uint64_t guard_per_mille;          /* of the time, for withheld baselines; see exec/guard.h */
+    uint64_t preload_kernels;          /* of a library; 0 = off */
     uint64_t flush_us;                 /* CUPTI drain period; H200: 1000 */
     uint64_t page_tables;              /* read CPU residency from the page tables */
     uint64_t call_sites;               /* capture the stack at allocations and hints */

@@ -268,6 +268,7 @@ static um_status_t start_hinting(um_mode_t mode, const um_config_t *config)
     report = *path ? strdup(path) : NULL;
     if ((status = start_share(config->budget)) != UM_OK)
         return status;
+    self.expecting = learning != NULL;
     return start_hinter(mode == UM_MODE_TRIAL);
 }
 

@@ -31,6 +31,8 @@ typedef struct um_runtime {
      * posts SYNC exits with wake = true: what is held for after a wait may go, and what is still queued for
      * a launch that is over would come too late. */
     _Atomic uint32_t hints_pending;
+    bool
+        expecting; /* a profile may say something about a region that is new: its REGION_ALLOC wakes */
     /* counters of the launch path, which begins with the first managed memory; relaxed */
     _Atomic uint64_t launches, launches_managed;
 } um_runtime_t;

@@ -414,6 +414,42 @@ static void stages(void)
     CHECK(cuMemFree(third));
 }
 
+/* As cudart does it: the library is loaded when its first kernel is to run. What is loaded of it by then
+ * is told on stderr. */
+static void library(void)
+{
+#if CUDA_VERSION >= 12040
+    static const char text[] = "//softgpu kernel _Z3onePfm ptr:data u64:n\n"
+                               "//softgpu   add f32 data n 1\n"
+                               "//softgpu kernel _Z3twoPfm ptr:data u64:n\n"
+                               "//softgpu   add f32 data n 2\n";
+    static const char *const name[] = {"_Z3onePfm", "_Z3twoPfm"};
+    CUdeviceptr data;
+    CUlibrary loaded;
+    CUkernel kernel[2];
+    int ready = 0;
+
+    start(program, 0);
+    data = allocate(BYTES);
+    fill(data, BYTES, 1);
+    CHECK(cuLibraryLoadData(&loaded, text, NULL, NULL, 0, NULL, NULL, 0));
+    for (int i = 0; i < 2; i++) {
+        CUfunctionLoadingState state;
+        CUfunction f;
+
+        CHECK(cuLibraryGetKernel(&kernel[i], loaded, name[i]));
+        CHECK(cuKernelGetFunction(&f, kernel[i]));
+        CHECK(cuFuncIsLoaded(&state, f));
+        ready += state == CU_FUNCTION_LOADING_STATE_LOADED;
+    }
+    for (int i = 0; i < 2; i++)
+        launch((CUfunction)kernel[i], NULL, (void *[]){&data, &n});
+    CHECK(cuCtxSynchronize());
+    printf("%.0f\n", sum(data, BYTES));
+    fprintf(stderr, "%d of 2 kernels were ready\n", ready);
+#endif
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -424,7 +460,7 @@ int main(int argc, char **argv)
         {"forked", forked},     {"variable", variable}, {"pool", pool},
         {"contexts", contexts}, {"apart", apart},       {"advised", advised},
         {"shared", shared},     {"slices", slices},     {"indexed", indexed},
-        {"stages", stages},
+        {"stages", stages},     {"library", library},
     };
 
     program = argv[0];

@@ -25,12 +25,27 @@ for mode in $("$hints"); do
     ok "$mode: with all advisors, the same" as_alone --advisors all -q
     ok "$mode: hinted, the same" as_alone -q
     case $mode in
-    apart | advised | shared | slices | indexed) continue ;; # below
+    apart | advised | shared | slices | indexed | library) continue ;; # below
     esac
     [ -s alone.out ] || { skip "$mode: memory goes to GPU 0" "this CUDA has none"; continue; }
     ok "$mode: memory goes to GPU 0" [ "$(brought 0)" -ge $((4 * MIB)) ]
     ok "$mode: and to no other" [ "$(brought 1)" = 0 ]
 done
+
+# A kernel that is loaded while another one runs holds up what is brought for that one: all of them are loaded first.
+mode=library
+"$hints" $mode >alone.out 2>said
+if [ -s alone.out ]; then
+    ok "library: alone, kernels are loaded as they are launched" grep -q '^0 of 2 kernels were ready$' said
+    as_alone
+    ok "library: hinted, before the first of them is" grep -q '^2 of 2 kernels were ready$' said
+    as_alone --preload-kernels 1
+    ok "library: not one of more kernels than asked for" grep -q '^0 of 2 kernels were ready$' said
+    as_alone --mode observe
+    ok "library: not where nothing is hinted" grep -q '^0 of 2 kernels were ready$' said
+else
+    skip "library: kernels are loaded before the first of them runs" "this CUDA cannot"
+fi
 
 mode=apart
 "$hints" $mode >alone.out
@@ -75,8 +90,8 @@ foretold() {
 ok "stages: a first run, the same" as_alone "${ahead[@]}"
 ok "stages: it learned what comes next" grep -q '"sequence"' <("$umrt" profile show --json stages.ump)
 named() {
-    gives 0 "$umrt" profile show --json stages.ump && prints '"end_most_bytes": [0-9]+' && ! grep '"value_' "$out" &&
-        gives 0 "$umrt" profile show stages.ump && prints 'footprint .* density_percent [0-9]+ '
+    gives 0 "$umrt" profile show --json stages.ump && prints '"pointers": [0-9]+' && ! grep '"value_' "$out" &&
+        gives 0 "$umrt" profile show stages.ump && prints 'sequence +launch .* pointers [0-9]+'
 }
 ok "stages: each value that a profile shows has a name, with its unit" named
 export HINTED_AHEAD=1

@@ -55,6 +55,7 @@ static CUresult launch(CUfunction handle, const unsigned dims[7], CUstream strea
         return CUDA_ERROR_INVALID_VALUE;
     if ((result = sg_kernel_pack(function, params, extra, &op.u.kernel)) != CUDA_SUCCESS)
         return result;
+    function->loaded = true;
     memcpy(op.u.kernel.grid, dims, sizeof(op.u.kernel.grid));
     memcpy(op.u.kernel.block, dims + 3, sizeof(op.u.kernel.block));
     op.u.kernel.shared_bytes = dims[6];

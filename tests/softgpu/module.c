@@ -351,6 +351,48 @@ CUresult sg_library_kernel(CUkernel *out, CUlibrary library, const char *name)
     return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+CUresult sg_library_count(unsigned *count, CUlibrary library)
+{
+    const module_t *module = (module_t *)library;
+
+    if (!sg_is(module, SG_MODULE) || !module->library)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *count = 0;
+    for (const sg_function_t *f = module->functions; f; f = f->next)
+        ++*count;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_library_kernels(CUkernel *kernels, unsigned most, CUlibrary library)
+{
+    const module_t *module = (module_t *)library;
+    sg_function_t *f = module->functions;
+
+    if (!sg_is(module, SG_MODULE) || !module->library)
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (unsigned i = 0; f && i < most; f = f->next)
+        kernels[i++] = (CUkernel)f;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_func_load(CUfunction f)
+{
+    if (!sg_is(f, SG_FUNCTION))
+        return CUDA_ERROR_INVALID_HANDLE;
+    f->loaded = true;
+    return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 12040
+CUresult sg_func_is_loaded(CUfunctionLoadingState *state, CUfunction f)
+{
+    if (!sg_is(f, SG_FUNCTION))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *state = f->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    return CUDA_SUCCESS;
+}
+#endif
+
 CUresult sg_library_module(CUmodule *out, CUlibrary library)
 {
     return library_loaded((module_t *)library, out);

@@ -277,6 +277,7 @@ typedef struct CUfunc_st {
     struct sg_step *steps;
     struct CUmod_st *module;
     struct CUfunc_st *next, *function; /* of a CUkernel: its function in the loaded module */
+    bool loaded;                       /* its code is; otherwise the first launch loads it */
 } sg_function_t;
 
 char *sg_cubin(const sg_function_t *functions, size_t *bytes);

@@ -1,0 +1,46 @@
+/*
+ * preload.c - the kernels of a library are loaded together, before the first of them runs.
+ *
+ * The driver loads a kernel at its first launch (CUDA_MODULE_LOADING=LAZY, the default since 12.2), and
+ * cudart loads the library itself only then. A kernel that is loaded while another one runs holds up every
+ * prefetch behind it until that one ends: on an H200 256 MiB that a kernel fills for the first time took
+ * 20-29 ms with a second, new kernel launched behind it, and 2.0 ms with that kernel loaded before.
+ * Nothing can be done once the first one runs, so it is done at the end of the call that loads the
+ * library, on the program's thread; a kernel takes some 0.1 ms that it would have taken at its launch.
+ */
+#include "live.h"
+
+#define UM_PRELOAD_NS 5000000u /* no more after so long */
+
+static void um_preload(void *library, unsigned most)
+{
+    const um_cuda_t *cuda = um_live.cuda;
+    void *kernel[UM_PRELOAD_MAX];
+    uint64_t start = um_live_now_ns();
+    unsigned n = 0, done = 0;
+
+    if (cuda->library_kernel_count(&n, library) != CUDA_SUCCESS || n > most ||
+        cuda->library_kernels(kernel, n, library) != CUDA_SUCCESS)
+        return;
+    for (CUfunction function; done < n && um_live_now_ns() - start < UM_PRELOAD_NS; done++)
+        if (cuda->kernel_function(&function, kernel[done]) == CUDA_SUCCESS)
+            cuda->func_load(function);
+    um_log(UM_LOG_DEBUG, "%u of %u kernels of a library loaded in %.3f ms", done, n,
+           (double)(um_live_now_ns() - start) * 1e-6);
+}
+
+void um_on_library(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    const um_cuda_t *cuda = um_live.cuda;
+    void *const *library = (void *const *)(uintptr_t)um_word(info, call->word[0]);
+    const um_settings_t *settings = &um_live.runtime->settings;
+
+    if (um_entering(info) || um_result(info) != CUDA_SUCCESS || !library || !info->context ||
+        settings->mode < UM_MODE_HINT || !settings->preload_kernels || !um_live_managed() ||
+        !cuda->library_kernel_count || !cuda->library_kernels || !cuda->kernel_function ||
+        !cuda->func_load)
+        return;
+    um_cuda_own = true;
+    um_preload(*library, (unsigned)settings->preload_kernels);
+    um_cuda_own = false;
+}
