@@ -3,32 +3,208 @@
  *
  * The prefetches race the kernel front to back; on an H200 they move 48 GB/s where its faults move 9. So it
  * pays from a touched share of about 18 % on: of a kernel that is known to touch less, nothing is brought.
+ * Where the CPU takes it back, it takes back what was brought for nothing, too, at 6 GB/s: there it pays from
+ * 68 % on. So it does for little where a wait is over before a prefetch begins (0.15 to 0.6 ms after the
+ * launch): faults are left to do that.
+ *
  * What is not known is taken to be touched all over, up to a size (4 GiB: at worst 90 ms for nothing,
  * once); above it the launch is left to its faults once, and so shows what it touches.
+ *
+ * What one launch touches little of pays all the same where many launches come by before the CPU takes it
+ * back, each with something new. How many were served by bringing it is counted by role, and remembered from
+ * run to run; before it was ever brought, as many are expected as there have been. Such a prefetch does not race: it goes on after the
+ * launch that it begins with.
  */
+#include <string.h>
+
 #include "um_advisor.h"
 
+#define REGIONS    1024u /* by id modulo this: the latest ones */
+#define ROLES      256u  /* likewise */
+#define TAKES      8u    /* an eighth of it is what the CPU must take for it to be taken back */
+#define BACKS      2u    /* times that it was, from which on it is taken to go on so */
+#define HURRIED_NS 1000000u
+
+typedef struct region {
+    uint32_t id, launches; /* since it came to the GPU, as far as is known */
+    uint64_t bytes, role, last_ns;
+    uint64_t taken_bytes;   /* that the CPU had at the last launch */
+    uint64_t brought_bytes; /* since it was taken back */
+} region_t;
+
+typedef struct role {
+    uint64_t role, launches; /* from its coming to the GPU to the CPU's taking it back */
+    uint64_t backs;          /* times that it has */
+} role_t;
+
 typedef struct ahead {
-    uint64_t dense_limit, min, pays_off;
+    uint64_t dense_limit, min, min_hurried, pays_off, pays_back;
+    region_t region[REGIONS];
+    role_t role[ROLES];
 } ahead_t;
 
 static const um_advisor_option_t options[] = {
     {"dense_limit", "bytes of the largest argument taken to be used all over when it is not known",
      (uint64_t)4 << 30, 0, UINT64_MAX, offsetof(ahead_t, dense_limit)},
-    {"min", "bytes of the smallest stretch worth a call", 65536, 0, UINT64_MAX,
+    {"min", "bytes of the smallest stretch worth a call", 64 << 10, 0, UINT64_MAX,
      offsetof(ahead_t, min)},
+    {"min_hurried", "the same where waits end less than a millisecond apart", 256 << 10, 0,
+     UINT64_MAX, offsetof(ahead_t, min_hurried)},
     {"pays_off", "percent of an argument that must be touched for it to be brought", 18, 0, 100,
      offsetof(ahead_t, pays_off)},
+    {"pays_back", "the same of what the cpu takes back each time, by faults", 68, 0, 100,
+     offsetof(ahead_t, pays_back)},
     {0},
 };
 
-/* Is it worth bringing all of it? */
-static bool pays(const ahead_t *self, const um_view_t *view, uint64_t range_bytes)
-{
-    um_footprint_t known = um_view_footprint(view);
+/* ---- how often it is used ---- */
 
-    return known.launches ? known.density_percent >= self->pays_off
-                          : range_bytes <= self->dense_limit;
+static region_t *find(ahead_t *self, uint32_t id)
+{
+    region_t *region = &self->region[id % REGIONS];
+
+    return id && region->id == id ? region : NULL;
+}
+
+static role_t *role_of(ahead_t *self, uint64_t id)
+{
+    role_t *role = &self->role[id % ROLES];
+
+    if (role->role != id)
+        *role = (role_t){.role = id};
+    return role;
+}
+
+static void on_launch(ahead_t *self, const um_ev_launch_t *launch, uint64_t now_ns)
+{
+    if (launch->flags & UM_LAUNCH_CAPTURED)
+        return;
+    for (uint32_t i = 0; i < launch->n_args; i++) {
+        region_t *region = find(self, launch->args[i].region);
+        role_t *role;
+
+        if (!region || (region->launches && region->last_ns == now_ns))
+            continue; /* another pointer into it */
+        role = role_of(self, region->role);
+        /* What faults have brought may be taken back unseen, page by page. */
+        if (region->launches > role->launches && (region->brought_bytes || !role->backs))
+            role->launches = region->launches;
+        region->last_ns = now_ns;
+        region->taken_bytes = 0;
+        region->launches++;
+    }
+}
+
+/* The launch that looks has been counted already. */
+static void on_residency(ahead_t *self, const um_ev_residency_t *residency)
+{
+    region_t *region = find(self, residency->region);
+    uint64_t all = region ? region->bytes : 0, brought = region ? region->brought_bytes : 0;
+    role_t *role;
+
+    if (!region || region->launches < 2 || residency->present_bytes != residency->bytes)
+        return;
+    if (brought && brought < all)
+        all = brought;
+    region->taken_bytes += residency->bytes;
+    if (region->taken_bytes < all / TAKES)
+        return;
+    role = role_of(self, region->role);
+    if (region->brought_bytes)
+        role->launches = region->launches - 1;
+    role->backs++;
+    region->launches = 1;
+    region->brought_bytes = 0;
+}
+
+static void on_hint(ahead_t *self, const um_ev_hint_t *hint)
+{
+    region_t *region = find(self, hint->region);
+
+    if (!region || hint->kind != UM_HINT_PREFETCH || hint->device < 0 ||
+        hint->result != UM_HINT_APPLIED)
+        return;
+    if (!region->brought_bytes)
+        region->launches = 1; /* that it serves; how many more? */
+    region->brought_bytes += hint->bytes;
+}
+
+static void on_learned(ahead_t *self, const um_ev_learned_t *learned)
+{
+    if (strcmp(learned->who, "ahead") == 0 && strcmp(learned->what, "used") == 0)
+        *role_of(self, learned->role) = (role_t){.role = learned->role,
+                                                 .launches = learned->value[0],
+                                                 .backs = learned->value[1]};
+}
+
+static void observe(void *state, const um_event_t *event)
+{
+    ahead_t *self = state;
+    const um_ev_region_alloc_t *alloc = &event->u.region_alloc;
+
+    switch (event->type) {
+    case UM_EV_REGION_ALLOC:
+        if (alloc->family == UM_FAMILY_MANAGED)
+            self->region[alloc->region % REGIONS] = (region_t){.id = alloc->region,
+                                                               .bytes = alloc->bytes,
+                                                               .role = um_region_role(alloc)};
+        break;
+    case UM_EV_LAUNCH:
+        on_launch(self, &event->u.launch, event->time_ns);
+        break;
+    case UM_EV_HINT:
+        on_hint(self, &event->u.hint);
+        break;
+    case UM_EV_RESIDENCY:
+        on_residency(self, &event->u.residency);
+        break;
+    case UM_EV_LEARNED:
+        on_learned(self, &event->u.learned);
+        break;
+    default:
+        break;
+    }
+}
+
+static void learned(const void *state, um_event_fn emit, void *ctx)
+{
+    const ahead_t *self = state;
+
+    for (uint32_t i = 0; i < ROLES; i++) {
+        um_event_t event = {.type = UM_EV_LEARNED};
+
+        if (self->role[i].launches < 2 && !self->role[i].backs)
+            continue;
+        event.u.learned = (um_ev_learned_t){.who = "ahead",
+                                            .what = "used",
+                                            .kernel = "",
+                                            .role = self->role[i].role,
+                                            .slot = UM_SLOT_NONE,
+                                            .count = 1,
+                                            .value = {self->role[i].launches, self->role[i].backs}};
+        emit(ctx, &event);
+    }
+}
+
+/* ---- deciding ---- */
+
+/* Does it pay, by one launch or by those that are expected before the CPU takes it back? */
+typedef enum worth { NOT = 0, BY_LAUNCHES, BY_LAUNCH } worth_t;
+
+static worth_t worth_of(const ahead_t *self, const um_view_t *view)
+{
+    const um_stretch_t *stretch = um_view_stretch(view);
+    const region_t *region = &self->region[stretch->region % REGIONS];
+    const role_t *role = &self->role[region->role % ROLES];
+    um_footprint_t known = um_view_footprint(view);
+    bool counted = region->id == stretch->region && role->role == region->role;
+    uint64_t pays_off = counted && role->backs >= BACKS ? self->pays_back : self->pays_off;
+
+    if (!known.launches)
+        return stretch->range_bytes <= self->dense_limit ? BY_LAUNCH : NOT;
+    if (known.density_percent >= pays_off)
+        return BY_LAUNCH;
+    return counted && known.density_percent * role->launches >= pays_off ? BY_LAUNCHES : NOT;
 }
 
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
@@ -36,27 +212,37 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     const ahead_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
+    uint64_t pace_ns = um_view_pace_ns(view),
+             min = pace_ns && pace_ns < HURRIED_NS ? self->min_hurried : self->min;
+    worth_t worth;
     size_t n;
 
-    if (stretch->range_bytes < self->min)
+    if (stretch->range_bytes < min)
         return; /* without a question: it is asking that costs */
-    if (!pays(self, view, stretch->range_bytes)) {
+    if ((worth = worth_of(self, view)) == NOT) {
         um_hints_decline(hints);
         return;
     }
     n = um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, extent,
                         UM_VIEW_STRETCH_EXTENTS);
+    if (worth == BY_LAUNCHES && worth_of(self, view) == NOT) {
+        um_hints_decline(hints); /* looking showed that the CPU has taken it back */
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         if ((extent[i].where == UM_WHERE_HOST || extent[i].where == UM_WHERE_UNKNOWN) &&
-            extent[i].bytes >= self->min)
-            um_hints_add(hints, &(um_hint_t){.kind = UM_HINT_PREFETCH,
-                                             .order = UM_ORDER_RACING,
-                                             .addr = extent[i].addr,
-                                             .bytes = extent[i].bytes,
-                                             .device = um_view_launch(view)->device,
-                                             .why = extent[i].where == UM_WHERE_HOST
-                                                        ? "the cpu has it"
-                                                        : "not known to be on the gpu"});
+            extent[i].bytes >= min)
+            um_hints_add(hints,
+                         &(um_hint_t){.kind = UM_HINT_PREFETCH,
+                                      /* its end is not the end of the use */
+                                      .order = worth == BY_LAUNCH ? UM_ORDER_RACING : UM_ORDER_IDLE,
+                                      .addr = extent[i].addr,
+                                      .bytes = extent[i].bytes,
+                                      .device = um_view_launch(view)->device,
+                                      .why = worth == BY_LAUNCHES ? "launches to come use it, too"
+                                             : extent[i].where == UM_WHERE_HOST
+                                                 ? "the cpu has it"
+                                                 : "not known to be on the gpu"});
 }
 
 const um_advisor_ops_t um_advisor_ahead = {
@@ -65,5 +251,7 @@ const um_advisor_ops_t um_advisor_ahead = {
     .doc = "what the cpu has of a launch's arguments: to its gpu, racing the kernel",
     .state_bytes = sizeof(ahead_t),
     .options = options,
+    .observe = observe,
     .decide = decide,
+    .learned = learned,
 };

@@ -19,6 +19,9 @@
 #define REGIONS      1024u                          /* by id modulo this: the latest ones */
 #define ROLES        256u                           /* likewise */
 #define PHASES       64u                            /* looked back over */
+#define BEFORE       4u                             /* phases that say how long one takes */
+#define AFTER        8u                             /* likewise, once it is kept */
+#define SMALL        ((uint64_t)32 << 20)           /* below, it is worth waiting for BEFORE */
 #define LARGE        ((uint64_t)4 * UM_BLOCK_BYTES) /* from here on with a trial and a witness */
 #define TINY         ((uint64_t)256 << 10)          /* so much costs a launch next to nothing */
 #define TINY_THREADS 16384u /* of so few threads: an atomic over the link takes 1 us (H200) */
@@ -32,6 +35,7 @@ typedef enum state {
 
 /* From the end of one wait that followed a launch to the end of the next. */
 typedef struct phase {
+    uint64_t total_ns;    /* all of it; 0 = it was the first */
     uint64_t waited_ns;   /* from the last launch to the end of the wait */
     uint64_t moved_bytes; /* what the launches found with the CPU, or kept there */
     uint64_t saved_ns;    /* of the CPU's time, by what was kept */
@@ -48,8 +52,9 @@ typedef struct region {
     uint32_t phases;                  /* in a row in which it was taken */
     uint32_t phase_takes, last_takes; /* launches in the latest of them and in the one before */
     int32_t device;
-    bool foreign; /* the program advises on it itself, or several GPUs use it */
-    bool told;    /* keeping regions of its role has been found to win */
+    bool foreign;   /* the program advises on it itself, or several GPUs use it */
+    bool told;      /* keeping regions of its role has been found to win */
+    bool gpu_first; /* the GPU was the first to touch it */
     /* going to and fro */
     uint32_t rounds, wanted;     /* in a row; how many it takes */
     uint32_t seen;               /* the launch (of `takes`) before which the CPU took it last */
@@ -57,10 +62,15 @@ typedef struct region {
     uint64_t seen_from, seen_to; /* what it took then */
     uint64_t from, to;           /* what goes to and fro; of what is kept, witness and all */
     uint64_t least_ns;           /* waited in a round but the first; 0 = not known */
+    uint64_t before_ns,
+        before_least_ns; /* a phase before it was kept: the mean of the latest, the least */
+    uint32_t before;     /* of so many */
     /* kept */
     uint64_t kept_to;     /* [from, kept_to) is */
     uint32_t since, term; /* `takes` when it began; how long it may last without a witness */
     uint32_t passed;      /* waits since that were short enough */
+    uint64_t after_ns, after_least_ns; /* phases since: added up, the least */
+    uint32_t after;                    /* so many */
 } region_t;
 
 /* What was found out about regions of a role. */
@@ -69,6 +79,7 @@ typedef struct role {
     uint32_t verdict; /* verdict_t */
     uint32_t count;
     uint64_t first, end; /* offsets of what is kept */
+    bool gpu_first;
 } role_t;
 typedef enum verdict { NONE = 0, WINS = 1, LOSES = 2 } verdict_t;
 
@@ -77,6 +88,7 @@ typedef struct calm {
     uint32_t phase;
     bool launched;
     uint64_t launch_ns; /* of the last launch */
+    uint64_t left_ns;   /* when the last phase ended; 0 = there was none */
     phase_t now;
     phase_t past[PHASES];
     region_t region[REGIONS];
@@ -136,6 +148,7 @@ static void conclude(calm_t *self, const region_t *region, verdict_t verdict)
     role->verdict = verdict;
     role->first = region->from - region->addr;
     role->end = region->to - region->addr;
+    role->gpu_first = region->gpu_first;
 }
 
 static verdict_t concluded(const calm_t *self, const region_t *region)
@@ -242,10 +255,30 @@ static bool short_enough(const calm_t *self, const region_t *region, const phase
     return phase->waited_ns <= base_ns + phase->saved_ns + phase->advice_ns + SLACK_NS;
 }
 
+/* Are whole phases longer than they were before? Phases differ, and so do the mean of a few and the mean of
+ * a few others; the shortest is to be longer, too. */
+static bool slows_down(region_t *region, const phase_t *phase)
+{
+    bool slower;
+
+    if (!region->after || phase->total_ns < region->after_least_ns)
+        region->after_least_ns = phase->total_ns;
+    region->after_ns += phase->total_ns;
+    if (++region->after < AFTER)
+        return false;
+    slower = region->before >= BEFORE &&
+             region->after_ns / AFTER > region->before_ns + region->before_ns / 16 &&
+             region->after_least_ns > region->before_least_ns + region->before_least_ns / 16;
+    region->after_ns = region->after = 0;
+    return slower;
+}
+
 /* A phase is over in which the range was kept. */
 static void judge(calm_t *self, region_t *region, const phase_t *phase)
 {
-    if (short_enough(self, region, phase)) {
+    if (slows_down(region, phase)) {
+        release(self, region, MANY, LOSES);
+    } else if (short_enough(self, region, phase)) {
         if (++region->passed == SURE && region->state == KEPT)
             conclude(self, region, WINS);
     } else if (region->least_ns || region->state == KEPT) {
@@ -254,6 +287,16 @@ static void judge(calm_t *self, region_t *region, const phase_t *phase)
         /* Long, but so it may have been before. Others may be on trial at the same time. */
         release(self, region, 3 + region->id % 4, NONE);
     }
+}
+
+static void learn_before(region_t *region, const phase_t *phase)
+{
+    if (!region->least_ns || phase->waited_ns < region->least_ns)
+        region->least_ns = phase->waited_ns;
+    if (!region->before || phase->total_ns < region->before_least_ns)
+        region->before_least_ns = phase->total_ns;
+    region->before += region->before < BEFORE;
+    region->before_ns += ((int64_t)phase->total_ns - (int64_t)region->before_ns) / region->before;
 }
 
 /* The launch before was in an earlier phase. */
@@ -268,8 +311,8 @@ static void on_new_phase(calm_t *self, region_t *region)
     else if (region->takes == 1 &&
              phase->waited_ns > 3 * phase->moved_bytes / self->link + SLACK_NS)
         region->wanted++; /* much computing, or the first time of all: let it be seen once more */
-    else if (region->takes > 1 && (!region->least_ns || phase->waited_ns < region->least_ns))
-        region->least_ns = phase->waited_ns;
+    else if (region->takes > 1)
+        learn_before(region, phase);
 }
 
 /* The CPU has not come back for what it was left, or nobody can tell any more. */
@@ -337,6 +380,8 @@ static void on_left(calm_t *self, uint64_t now_ns)
     if (!self->launched)
         return;
     self->now.waited_ns = now_ns - self->launch_ns;
+    self->now.total_ns = self->left_ns ? now_ns - self->left_ns : 0;
+    self->left_ns = now_ns;
     self->past[self->phase % PHASES] = self->now;
     self->now = (phase_t){0};
     self->launched = false;
@@ -355,6 +400,8 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
     if (hint->kind == UM_HINT_PREFETCH && hint->device == UM_DEVICE_HOST &&
         hint->result == UM_HINT_APPLIED)
         on_taken(self, hint->region, hint->addr, end); /* for the CPU, which takes it there */
+    if (strcmp(hint->who, "first_touch") == 0)
+        region->gpu_first = true;
     if (strcmp(hint->who, "calm") != 0) {
         region->foreign |= hint->kind != UM_HINT_PREFETCH && strcmp(hint->who, "app") == 0;
         return;
@@ -379,6 +426,7 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
             region->to = region->seen_to;
         region->since = region->takes;
         region->passed = 0;
+        region->after_ns = region->after = 0;
         region->term = region->term ? 2 * region->term : (uint32_t)self->term;
     } else if (hint->kind == UM_HINT_ACCESSED_BY && end > region->kept_to) {
         region->state = KEPT;
@@ -415,7 +463,8 @@ static void on_learned(calm_t *self, const um_ev_learned_t *learned)
                                                  .verdict = (uint32_t)verdict,
                                                  .count = (uint32_t)learned->count,
                                                  .first = learned->value[1],
-                                                 .end = learned->value[2]};
+                                                 .end = learned->value[2],
+                                                 .gpu_first = learned->value[3] != 0};
 }
 
 static void learned(const void *state, um_event_fn emit, void *ctx)
@@ -428,13 +477,14 @@ static void learned(const void *state, um_event_fn emit, void *ctx)
 
         if (!role->verdict)
             continue;
-        event.u.learned = (um_ev_learned_t){.who = "calm",
-                                            .what = "kept",
-                                            .kernel = "",
-                                            .role = role->role,
-                                            .slot = UM_SLOT_NONE,
-                                            .count = role->count,
-                                            .value = {role->verdict, role->first, role->end}};
+        event.u.learned =
+            (um_ev_learned_t){.who = "calm",
+                              .what = "kept",
+                              .kernel = "",
+                              .role = role->role,
+                              .slot = UM_SLOT_NONE,
+                              .count = role->count,
+                              .value = {role->verdict, role->first, role->end, role->gpu_first}};
         emit(ctx, &event);
     }
 }
@@ -501,12 +551,17 @@ static bool is_on_host(const um_view_t *view, const region_t *region, uint64_t f
     return 2 * bytes > to - from;
 }
 
+static bool is_tiny(const region_t *region)
+{
+    return region->bytes <= TINY && region->threads <= TINY_THREADS;
+}
+
 /* Of a tiny region nobody can tell whether it went to the GPU at all. It has been used there phase after
  * phase and is with the CPU: if the CPU did not take it back, keeping it costs nothing either. */
 static bool is_tiny_and_back(const calm_t *self, const um_view_t *view, const region_t *region)
 {
-    return region->bytes <= TINY && region->phases >= 2 + region->wanted &&
-           region->threads <= TINY_THREADS && !too_often(self, region->bytes, region->last_takes) &&
+    return is_tiny(region) && region->phases >= 2 + region->wanted &&
+           !too_often(self, region->bytes, region->last_takes) &&
            is_on_host(view, region, region->addr, region->addr + region->bytes);
 }
 
@@ -525,7 +580,8 @@ static bool plan(const calm_t *self, const um_view_t *view, const region_t *regi
             is_on_host(view, region, region->addr + role->first, region->addr + role->end)) {
             from = region->addr + role->first;
             to = region->addr + role->end;
-        } else if (rounds_now(self, region) >= region->wanted + (span < LARGE && !region->told)) {
+        } else if (rounds_now(self, region) >= region->wanted + (span < LARGE && !region->told) &&
+                   (span >= SMALL || region->told || is_tiny(region) || region->before >= BEFORE)) {
             from = region->seen_from;
             to = region->seen_to;
         } else if (is_tiny_and_back(self, view, region)) {
@@ -598,6 +654,29 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     um_hints_hold(hints, hint.addr, hint.bytes);
 }
 
+static void decide_alloc(const void *state, const um_view_t *view, um_hints_t *hints)
+{
+    const calm_t *self = state;
+    const um_stretch_t *stretch = um_view_stretch(view);
+    const region_t *region = &self->region[stretch->region % REGIONS];
+    const role_t *role = &self->role[region->role % ROLES];
+    um_hint_t hint = {.order = UM_ORDER_RACING, .why = WHY_SMALL};
+    uint64_t bytes = role->end - role->first;
+
+    /* What the GPU touches first would be faulted in on the host, page by page. */
+    if (region->id != stretch->region || !region->told || role->gpu_first ||
+        role->end > stretch->bytes || bytes > self->limit)
+        return;
+    hint.addr = stretch->addr + role->first;
+    hint.bytes = bytes;
+    if (bytes >= LARGE) {
+        hint.why = WHY_TOLD;
+        hint.bytes = whole_blocks(hint.addr + bytes - 1) - hint.addr; /* but for the witness */
+    }
+    advise(hints, hint, UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST);
+    advise(hints, hint, UM_HINT_ACCESSED_BY, um_view_device(view));
+}
+
 const um_advisor_ops_t um_advisor_calm = {
     .abi = UM_ADVISOR_ABI,
     .name = "calm",
@@ -606,5 +685,6 @@ const um_advisor_ops_t um_advisor_calm = {
     .options = options,
     .observe = observe,
     .decide = decide,
+    .decide_alloc = decide_alloc,
     .learned = learned,
 };

@@ -9,18 +9,26 @@
  * the CPU had it meanwhile, and at once where launches take longer than before. Only what is read: through pointers to
  * const.
  *
+ * Where it did well, regions of that role are mapped in the next run as they are allocated, before there is
+ * anything in them: that costs nothing. They are let go as soon as the waits after their launches add up to
+ * what faulting it all in would have taken.
+ *
  * Small buffers that go to and fro whole are for calm.
  */
 #include <string.h>
 
 #include "um_advisor.h"
 
-#define REGIONS 1024u /* by id modulo this: the latest ones */
-#define JUDGED  8u    /* launches after which the time a launch is believed */
-#define PAYS    50u   /* percent of the bytes that must fault in to cost as much as the advice, */
-#define PAYS_2  20u   /* and where they have to go again */
-#define MIXED   50u   /* percent touched of what goes to and fro, from which on it is moved */
-#define MOVING  6u    /* times what reading it over the link takes */
+#define REGIONS    1024u /* by id modulo this: the latest ones */
+#define ROLES      256u  /* likewise */
+#define PHASES     64u   /* looked back over */
+#define JUDGED     8u    /* launches after which the time a launch is believed */
+#define SURE       4u    /* launches after which it is taken to win */
+#define PAYS       50u /* percent of the bytes that must fault in to cost as much as the advice, */
+#define PAYS_2     20u /* and where they have to go again */
+#define MIXED      50u /* percent touched of what goes to and fro, from which on it is moved */
+#define MOVING     6u  /* times what reading it over the link takes */
+#define FAULT_RATE 9u  /* GB/s at which it would fault in; H200 */
 
 typedef enum state {
     WATCHED = 0,
@@ -36,8 +44,11 @@ typedef struct region {
     uint32_t term;  /* launches for which it may stay so */
     uint32_t ban_until;
     bool tried; /* once mapped, it shows no more whether it would have stayed on the GPU */
-    uint32_t rounds, cpu_at; /* in a row, after which the CPU took some of it back; `takes` then */
-    bool foreign;            /* the program advises on it itself */
+    uint32_t rounds, cpu_at;  /* in a row, after which the CPU took some of it back; `takes` then */
+    bool foreign;             /* the program advises on it itself */
+    bool told;                /* it is mapped because of its role */
+    uint32_t phase;           /* of the last launch that took it */
+    uint64_t role, waited_ns; /* after its launches, since it was mapped */
     int32_t device;
     uint64_t last_ns, since_ns; /* of the last launch; when it was mapped */
     uint64_t ns_per_take;       /* before; a moving average */
@@ -45,9 +56,23 @@ typedef struct region {
     uint64_t from, to;          /* what is mapped */
 } region_t;
 
+/* What was found out about regions of a role. */
+typedef enum verdict { NONE = 0, WINS = 1, LOSES = 2 } verdict_t;
+typedef struct role {
+    uint64_t role;
+    uint32_t verdict; /* verdict_t */
+    uint32_t count;
+    uint64_t first, end;  /* offsets of what is mapped */
+    uint64_t ns_per_take; /* without */
+} role_t;
+
 typedef struct placement {
     uint64_t pays_off, launches, rounds, min;
+    uint32_t phase;     /* from the end of one wait that followed a launch to the end of the next */
+    uint64_t launch_ns; /* of the last launch in it, 0 = none yet */
+    uint64_t past_ns[PHASES]; /* from the last launch to the end of the wait */
     region_t region[REGIONS];
+    role_t role[ROLES];
 } placement_t;
 
 static const um_advisor_option_t options[] = {
@@ -62,6 +87,9 @@ static const um_advisor_option_t options[] = {
     {0},
 };
 
+static const char WHY_SPARSE[] = "read here and there";
+static const char WHY_TOLD[] = "read here and there, as it was before";
+
 static region_t *find(placement_t *self, uint32_t id)
 {
     region_t *region = &self->region[id % REGIONS];
@@ -69,24 +97,71 @@ static region_t *find(placement_t *self, uint32_t id)
     return id && region->id == id ? region : NULL;
 }
 
+/* ---- roles ---- */
+
+static void conclude(placement_t *self, const region_t *region, verdict_t verdict)
+{
+    role_t *role = &self->role[region->role % ROLES];
+
+    if (role->role != region->role)
+        *role = (role_t){.role = region->role};
+    role->count = role->verdict == (uint32_t)verdict ? role->count + 1 : 1;
+    role->verdict = verdict;
+    role->first = region->from - region->addr;
+    role->end = region->to - region->addr;
+    role->ns_per_take = region->ns_per_take;
+}
+
+/* NULL = nothing is known. */
+static const role_t *concluded(const placement_t *self, const region_t *region)
+{
+    const role_t *role = &self->role[region->role % ROLES];
+
+    return role->role == region->role && role->verdict ? role : NULL;
+}
+
 /* ---- events ---- */
 
-static void on_take(region_t *region, const um_ev_launch_t *launch, uint64_t now_ns)
+static void release(placement_t *self, region_t *region, verdict_t verdict)
+{
+    region->state = RELEASING;
+    conclude(self, region, verdict);
+    if (verdict == LOSES)
+        region->ban_until = region->takes + 64 * JUDGED;
+}
+
+/* A launch takes what is mapped. */
+static void on_kept_take(placement_t *self, region_t *region, uint64_t now_ns)
 {
     uint32_t kept = region->takes - region->since + 1; /* launches, with this one */
+
+    if (region->phase != self->phase && self->phase - region->phase < PHASES)
+        region->waited_ns += self->past_ns[region->phase % PHASES];
+    if (kept >= JUDGED && kept % JUDGED == 0 &&
+        (now_ns - region->since_ns) / kept > region->ns_per_take + region->ns_per_take / 16)
+        release(self, region, LOSES); /* slower than before */
+    else if (region->told && region->waited_ns > (region->to - region->from) / FAULT_RATE)
+        release(self, region, LOSES); /* it would be there by now */
+    else if (kept >= region->term)
+        release(self, region, WINS);
+    else if (kept == SURE)
+        conclude(self, region, WINS);
+}
+
+static void on_take(placement_t *self, region_t *region, const um_ev_launch_t *launch,
+                    uint64_t now_ns)
+{
     uint64_t ns = now_ns > region->last_ns ? now_ns - region->last_ns : 0;
 
     region->device = launch->device;
     if (region->state == WATCHED && region->takes)
         region->ns_per_take = region->takes > 1 ? (3 * region->ns_per_take + ns) / 4 : ns;
-    if (region->state == KEPT && kept >= JUDGED && kept % JUDGED == 0 &&
-        (now_ns - region->since_ns) / kept > region->ns_per_take + region->ns_per_take / 16) {
-        region->state = RELEASING; /* slower than before */
-        region->ban_until = region->takes + 64 * JUDGED;
-    } else if (region->state == KEPT && kept >= region->term) {
-        region->state = RELEASING;
-    }
+    if (region->state == KEPT && !region->takes)
+        region->since_ns = now_ns; /* mapped when it was new */
+    else if (region->state == KEPT)
+        on_kept_take(self, region, now_ns);
     region->takes++;
+    region->phase = self->phase;
     region->last_ns = now_ns;
 }
 
@@ -94,12 +169,21 @@ static void on_launch(placement_t *self, const um_ev_launch_t *launch, uint64_t 
 {
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
+    self->launch_ns = now_ns;
     for (uint32_t i = 0; i < launch->n_args; i++) {
         region_t *region = find(self, launch->args[i].region);
 
         if (region && (region->last_ns != now_ns || !region->takes))
-            on_take(region, launch, now_ns);
+            on_take(self, region, launch, now_ns);
     }
+}
+
+static void on_left(placement_t *self, uint64_t now_ns)
+{
+    if (!self->launch_ns)
+        return;
+    self->past_ns[self->phase++ % PHASES] = now_ns - self->launch_ns;
+    self->launch_ns = 0;
 }
 
 /* The CPU uses it, too. */
@@ -137,6 +221,10 @@ static void on_hint(placement_t *self, const um_ev_hint_t *hint)
             region->tried = true;
             region->since = region->takes;
             region->since_ns = region->last_ns;
+            region->waited_ns = 0;
+            region->told = strcmp(hint->why, WHY_TOLD) == 0;
+            if (region->told && concluded(self, region))
+                region->ns_per_take = concluded(self, region)->ns_per_take;
             region->from = hint->addr;
             region->to = hint->addr + hint->bytes;
             region->term = region->term ? 2 * region->term : first_term(self);
@@ -145,7 +233,7 @@ static void on_hint(placement_t *self, const um_ev_hint_t *hint)
         region->to = hint->addr + hint->bytes > region->to ? hint->addr + hint->bytes : region->to;
     } else if (hint->kind == UM_HINT_UNSET_ACCESSED_BY && region->state != WATCHED) {
         if (region->state == KEPT) /* the guard has taken it back */
-            region->ban_until = region->takes + 64 * JUDGED;
+            release(self, region, LOSES);
         region->state = WATCHED;
         region->rounds = 0;
     }
@@ -157,7 +245,49 @@ static void on_alloc(placement_t *self, const um_ev_region_alloc_t *alloc)
 
     /* One that is mapped must not be forgotten. */
     if (alloc->family == UM_FAMILY_MANAGED && (!region->id || region->state == WATCHED))
-        *region = (region_t){.id = alloc->region, .addr = alloc->addr, .bytes = alloc->bytes};
+        *region = (region_t){.id = alloc->region,
+                             .addr = alloc->addr,
+                             .bytes = alloc->bytes,
+                             .role = um_region_role(alloc)};
+}
+
+/* ---- from run to run ---- */
+
+static void on_learned(placement_t *self, const um_ev_learned_t *learned)
+{
+    uint64_t verdict = learned->value[0];
+
+    if (strcmp(learned->who, "placement") != 0 || strcmp(learned->what, "mapped") != 0 ||
+        (verdict != WINS && verdict != LOSES) || learned->value[1] >= learned->value[2])
+        return;
+    self->role[learned->role % ROLES] = (role_t){.role = learned->role,
+                                                 .verdict = (uint32_t)verdict,
+                                                 .count = (uint32_t)learned->count,
+                                                 .first = learned->value[1],
+                                                 .end = learned->value[2],
+                                                 .ns_per_take = learned->value[3]};
+}
+
+static void learned(const void *state, um_event_fn emit, void *ctx)
+{
+    const placement_t *self = state;
+
+    for (uint32_t i = 0; i < ROLES; i++) {
+        const role_t *role = &self->role[i];
+        um_event_t event = {.type = UM_EV_LEARNED};
+
+        if (!role->verdict)
+            continue;
+        event.u.learned =
+            (um_ev_learned_t){.who = "placement",
+                              .what = "mapped",
+                              .kernel = "",
+                              .role = role->role,
+                              .slot = UM_SLOT_NONE,
+                              .count = role->count,
+                              .value = {role->verdict, role->first, role->end, role->ns_per_take}};
+        emit(ctx, &event);
+    }
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -174,6 +304,13 @@ static void observe(void *state, const um_event_t *event)
         break;
     case UM_EV_LAUNCH:
         on_launch(self, &event->u.launch, event->time_ns);
+        break;
+    case UM_EV_SYNC:
+        if (event->u.sync.exit)
+            on_left(self, event->time_ns);
+        break;
+    case UM_EV_LEARNED:
+        on_learned(self, &event->u.learned);
         break;
     case UM_EV_CPU_FAULT:
         on_cpu(self, event->u.cpu_fault.region);
@@ -255,11 +392,24 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     } else if (region->state == WATCHED && is_sparse(self, view, region)) {
         uint64_t end = stretch->addr + stretch->range_bytes;
 
-        advise(hints, stretch->addr, end, UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST,
-               "read here and there");
-        advise(hints, stretch->addr, end, UM_HINT_ACCESSED_BY, um_view_launch(view)->device,
-               "read here and there");
+        advise(hints, stretch->addr, end, UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST, WHY_SPARSE);
+        advise(hints, stretch->addr, end, UM_HINT_ACCESSED_BY, um_view_device(view), WHY_SPARSE);
     }
+}
+
+static void decide_alloc(const void *state, const um_view_t *view, um_hints_t *hints)
+{
+    const placement_t *self = state;
+    const um_stretch_t *stretch = um_view_stretch(view);
+    const region_t *region = &self->region[stretch->region % REGIONS];
+    const role_t *role = region->id == stretch->region ? concluded(self, region) : NULL;
+
+    if (!role || role->verdict != WINS || role->end > stretch->bytes)
+        return;
+    advise(hints, stretch->addr + role->first, stretch->addr + role->end,
+           UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST, WHY_TOLD);
+    advise(hints, stretch->addr + role->first, stretch->addr + role->end, UM_HINT_ACCESSED_BY,
+           um_view_device(view), WHY_TOLD);
 }
 
 const um_advisor_ops_t um_advisor_placement = {
@@ -270,4 +420,6 @@ const um_advisor_ops_t um_advisor_placement = {
     .options = options,
     .observe = observe,
     .decide = decide,
+    .decide_alloc = decide_alloc,
+    .learned = learned,
 };

@@ -1,8 +1,8 @@
 /*
  * um_advisor.h - how a policy looks at the world and speaks.
  *
- * An advisor observes events in O(1) each and, when asked, proposes hints for one launch or for one
- * wait of the CPU for the GPU. It never acts, never allocates after init, never reads a clock and keeps no state outside its own block:
+ * An advisor observes events in O(1) each and, when asked, proposes hints for one launch, for one wait of
+ * the CPU for the GPU or for one new region. It never acts, never allocates after init, never reads a clock and keeps no state outside its own block:
  * the same events give the same hints, live, from a trace or in the simulator.
  *
  * Threads: all calls for one instance come from one thread at a time.
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define UM_ADVISOR_ABI 3u
+#define UM_ADVISOR_ABI 4u
 
 /* Where the bytes of an extent are, as far as umrt knows. */
 typedef enum um_where {
@@ -73,7 +73,7 @@ bool um_hints_add(um_hints_t *hints, const um_hint_t *hint);
 /* Says that the advisor leaves the argument alone on purpose, so that it can be counted. */
 void um_hints_decline(um_hints_t *hints);
 /* Nobody prefetches these bytes to the device at this decision any more, whoever is asked next: what
- * is proposed is cut around the blocks that they meet. Only inside the stretch; nothing at a wait. */
+ * is proposed is cut around the blocks that they meet. Only inside the stretch; nothing at a wait or a new region. */
 void um_hints_hold(um_hints_t *hints, uint64_t addr, uint64_t bytes);
 
 /* The arguments of a launch are decided front to back and side by side, one stretch of one argument at
@@ -87,17 +87,24 @@ void um_hints_hold(um_hints_t *hints, uint64_t addr, uint64_t bytes);
 
 /* What an advisor may know at a decision; every answer is about "now" in event time. */
 typedef struct um_view um_view_t;
-const um_ev_launch_t *um_view_launch(const um_view_t *view); /* being decided; NULL at a wait */
-const um_ev_sync_t *
-um_view_sync(const um_view_t *view); /* the wait being entered; NULL at a launch */
+/* What is being decided about; two of them are NULL. */
+const um_ev_launch_t *um_view_launch(const um_view_t *view);
+const um_ev_sync_t *um_view_sync(const um_view_t *view); /* the wait being entered */
+const um_ev_region_alloc_t *um_view_alloc(const um_view_t *view);
+/* The launch's device; at a new region the only GPU there is for hints; else UM_DEVICE_NONE. */
+int32_t um_view_device(const um_view_t *view);
 uint64_t um_view_now_ns(const um_view_t *view);
+/* From the end of one wait that followed a launch to the end of the next, the mean of the latest; 0 = not known
+ * yet. */
+uint64_t um_view_pace_ns(const um_view_t *view);
 typedef struct um_stretch {
     uint32_t region;                       /* managed and alive */
     uint64_t addr, bytes;                  /* what is to be decided now */
     uint64_t range_bytes;                  /* of the whole argument */
     bool first_of_launch, first_of_region; /* there is no other before it */
 } um_stretch_t;
-const um_stretch_t *um_view_stretch(const um_view_t *view); /* all zero at a wait */
+const um_stretch_t *
+um_view_stretch(const um_view_t *view); /* all zero at a wait, all of a new region */
 /* Managed region by id; false when it is gone or not managed. */
 bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint64_t *bytes);
 /* Parameter flags (um_param_flag_t) of the launch's kernel, 0 where unknown. */
@@ -174,6 +181,10 @@ typedef struct um_advisor_ops {
     /* The CPU enters a wait: asked once. May be NULL. Nothing is known yet of what it will touch;
      * um_view_extents answers without looking. */
     void (*decide_sync)(const void *state, const um_view_t *view, um_hints_t *hints);
+    /* A managed region is new, and nobody has touched it: asked once, with the whole of it as the stretch,
+     * by an advisor that knows its role from before. What it proposes is ordered as for a launch. Only where
+     * one GPU alone takes hints: nobody knows yet which would use it. May be NULL. */
+    void (*decide_alloc)(const void *state, const um_view_t *view, um_hints_t *hints);
     /* May be NULL. Tells, as LEARNED events (`who` is filled in by the caller), all that it knows and that
      * would hold in another run. In that run they come to observe before the first launch. */
     void (*learned)(const void *state, um_event_fn emit, void *ctx);

@@ -285,6 +285,21 @@ static bool on_its_way(const um_gate_t *gate, const um_hint_t *hint)
     return false;
 }
 
+/* Is it being given the CPU as its place? Whoever advised that cannot hold it before it is told that it
+ * holds; brought to a GPU meanwhile, it would be mapped there and stay. */
+static bool is_being_kept(const um_gate_t *gate, const um_hint_t *hint)
+{
+    for (uint32_t i = 0; i < gate->n_pieces; i++) {
+        const piece_t *piece = &gate->piece[i];
+
+        if ((piece->kind == UM_HINT_ACCESSED_BY ||
+             (piece->kind == UM_HINT_PREFERRED_LOCATION && piece->device == UM_DEVICE_HOST)) &&
+            piece->addr < hint->addr + hint->bytes && hint->addr < piece->addr + piece->bytes)
+            return true;
+    }
+    return false;
+}
+
 void um_gate_done(um_gate_t *gate, const um_ev_hint_t *outcome)
 {
     uint32_t i = 0;
@@ -475,6 +490,8 @@ static um_hint_result_t check(um_gate_t *gate, const um_hint_t *piece, const um_
         return UM_HINT_REFUSED_BUSY;
     if (on_its_way(gate, piece))
         return UM_HINT_REFUSED_DUPLICATE;
+    if (to_device && piece->kind == UM_HINT_PREFETCH && is_being_kept(gate, piece))
+        return UM_HINT_REFUSED_BUSY;
     if (quota_used_up(gate, cause->now_ns))
         return UM_HINT_REFUSED_QUOTA;
     if (piece->kind == UM_HINT_PREFETCH && (to_device || gate->config.host_bytes) &&

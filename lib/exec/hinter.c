@@ -45,14 +45,18 @@ struct um_hinter {
     um_expect_t expect;
     advisor_t advisor[MAX_ADVISORS];
     unsigned n_advisors;
-    bool any_always, any_sync; /* some advisor is asked always; some decides at waits; */
+    bool any_always, any_sync; /* some advisor is asked always; some decides at waits, */
+    bool any_alloc;            /* or at new regions; */
     bool any_ahead;            /* some looks at launches that are expected */
     um_view_t view;
     um_sharing_t sharing;
     um_range_t range[MAX_RANGES];
     uint32_t context, prepared; /* made last; that the executor is ready for */
+    int32_t only_device;        /* the GPU that takes hints, NONE while it is not one */
     settled_by_t settled_by[SETTLED_BY];
-    unsigned quiet; /* launches in a row that needed nothing */
+    uint64_t left_ns; /* when the last wait ended that followed a launch */
+    bool launched;    /* since */
+    unsigned quiet;   /* launches in a row that needed nothing */
     unsigned quiet_waits;
     unsigned rearm,
         since_rearm; /* the next launch wakes after every rearm-th wait's end; ends since */
@@ -360,6 +364,21 @@ static void on_launch(um_hinter_t *hinter, const um_event_t *event)
 
 /* ---- one wait ---- */
 
+static void on_left(um_hinter_t *hinter, uint64_t now_ns)
+{
+    um_view_t *view = &hinter->view;
+    int64_t took = (int64_t)(now_ns - hinter->left_ns);
+
+    if (!hinter->launched)
+        return;
+    if (hinter->left_ns)
+        view->pace_ns = view->pace_ns
+                            ? view->pace_ns + (uint64_t)((took - (int64_t)view->pace_ns) / 4)
+                            : (uint64_t)took;
+    hinter->left_ns = now_ns;
+    hinter->launched = false;
+}
+
 static void on_wait(um_hinter_t *hinter, const um_event_t *event)
 {
     um_view_t *view = &hinter->view;
@@ -415,6 +434,39 @@ static void look_ahead(um_hinter_t *hinter)
     um_expect_idle(&hinter->expect, &sources, &hinter->sharing, &hinter->view, ask_ahead, hinter);
 }
 
+/* ---- one new region ---- */
+
+static void on_new(um_hinter_t *hinter, const um_event_t *event)
+{
+    const um_ev_region_alloc_t *alloc = &event->u.region_alloc;
+    um_view_t *view = &hinter->view;
+
+    if (!hinter->any_alloc || hinter->only_device < 0 || !hinter->context)
+        return;
+    view->alloc = alloc;
+    view->context = hinter->context;
+    view->device = hinter->only_device;
+    view->now_ns = event->time_ns;
+    view->tid = event->tid;
+    view->stretch = (um_stretch_t){.region = alloc->region,
+                                   .addr = alloc->addr,
+                                   .bytes = alloc->bytes,
+                                   .range_bytes = alloc->bytes,
+                                   .first_of_launch = true,
+                                   .first_of_region = true};
+    view->footprint = (um_footprint_t){0};
+    view->held = 0;
+    ask_guard(hinter);
+    for (unsigned i = 0; i < hinter->n_advisors; i++) {
+        const um_advisor_ops_t *ops = hinter->advisor[i].ops;
+        um_hints_t hints = hints_of(hinter, i);
+
+        if (ops->decide_alloc && hinter->allowed >> i & 1)
+            ops->decide_alloc(hinter->advisor[i].state, view, &hints);
+    }
+    view->alloc = NULL;
+}
+
 /* ---- other events ---- */
 
 static void on_device(um_hinter_t *hinter, const um_ev_device_t *device)
@@ -422,6 +474,10 @@ static void on_device(um_hinter_t *hinter, const um_ev_device_t *device)
     const char *no = um_gate_device(hinter->gate, device);
 
     if (!no) {
+        hinter->only_device =
+            atomic_load(&hinter->takes_hints) && hinter->only_device != device->device
+                ? UM_DEVICE_NONE
+                : device->device;
         atomic_store(&hinter->takes_hints, true);
         set_hinting(hinter, true);
         return;
@@ -521,12 +577,15 @@ static void on_event(void *ctx, const um_event_t *event)
     case UM_EV_LAUNCH:
         hinter->expect.context = event->u.launch.context;
         hinter->expect.correlation = event->u.launch.correlation;
+        hinter->launched = true;
         on_launch(hinter, event);
         break;
     case UM_EV_SYNC:
         um_gate_sync(hinter->gate, event);
         um_sharing_sync(&hinter->sharing, &event->u.sync);
-        if (!event->u.sync.exit)
+        if (event->u.sync.exit)
+            on_left(hinter, event->time_ns);
+        else
             on_wait(hinter, event);
         break;
     case UM_EV_HINT:
@@ -540,9 +599,11 @@ static void on_event(void *ctx, const um_event_t *event)
         on_device(hinter, &event->u.device);
         break;
     case UM_EV_REGION_ALLOC:
-        if (event->u.region_alloc.family == UM_FAMILY_MANAGED)
-            on_managed(hinter);
         um_expect_hurry(&hinter->expect);
+        if (event->u.region_alloc.family != UM_FAMILY_MANAGED)
+            break;
+        on_managed(hinter);
+        on_new(hinter, event);
         break;
     case UM_EV_REGION_FREE:
         um_gate_region_gone(hinter->gate, event->u.region_free.region);
@@ -682,6 +743,7 @@ static um_status_t add_advisor(um_hinter_t *hinter, const um_advisor_ops_t *ops)
     hinter->any_always |= ops->always || ops->blind;
     hinter->any_sync |= ops->decide_sync != NULL;
     hinter->any_ahead |= ops->ahead;
+    hinter->any_alloc |= ops->decide_alloc != NULL;
     return UM_OK;
 }
 
@@ -724,6 +786,7 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
     um_residency_tell(hinter->residency, on_shown, hinter);
     warn_of_unknown(advisors, table);
     hinter->rearm = 1;
+    hinter->only_device = UM_DEVICE_NONE;
     config->executor->done = on_done;
     config->executor->done_ctx = hinter;
     set_hinting(hinter, true);

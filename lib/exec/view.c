@@ -21,6 +21,16 @@ const um_ev_sync_t *um_view_sync(const um_view_t *view)
     return view->sync;
 }
 
+const um_ev_region_alloc_t *um_view_alloc(const um_view_t *view)
+{
+    return view->alloc;
+}
+
+int32_t um_view_device(const um_view_t *view)
+{
+    return view->launch ? view->launch->device : view->alloc ? view->device : UM_DEVICE_NONE;
+}
+
 uint64_t um_view_now_ns(const um_view_t *view)
 {
     return view->now_ns;
@@ -29,6 +39,11 @@ uint64_t um_view_now_ns(const um_view_t *view)
 bool um_view_region(const um_view_t *view, uint32_t region, uint64_t *addr, uint64_t *bytes)
 {
     return um_residency_region(view->residency, region, addr, bytes);
+}
+
+uint64_t um_view_pace_ns(const um_view_t *view)
+{
+    return view->pace_ns;
 }
 
 uint32_t um_view_word(const um_view_t *view, uint32_t region)
@@ -170,6 +185,8 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
         cause.context = view->launch->context;
         cause.stream = view->launch->stream;
         cause.captured = view->launch->flags & UM_LAUNCH_CAPTURED;
+    } else if (view->alloc) {
+        cause.context = view->context;
     } else {
         cause.context = view->sync->context;
         cause.stream = view->sync->stream;
@@ -225,7 +242,9 @@ bool um_hints_add(um_hints_t *hints, const um_hint_t *hint)
     copy.who = hints->who->name;
     copy.blind = hints->who->blind;
     if (!copy.correlation)
-        copy.correlation = view->launch ? view->launch->correlation : view->sync->sync;
+        copy.correlation = view->launch ? view->launch->correlation
+                           : view->sync ? view->sync->sync
+                                        : 0;
     if (view->held && copy.kind == UM_HINT_PREFETCH && copy.device >= 0 &&
         copy.addr + copy.bytes > copy.addr)
         admitted = propose_around(hints, &copy);
@@ -240,6 +259,8 @@ void um_hints_hold(um_hints_t *hints, uint64_t addr, uint64_t bytes)
     um_view_t *view = hints->view;
     uint64_t end = view->stretch.addr + view->stretch.bytes;
 
+    if (view->alloc)
+        return; /* there is no other decision about it yet */
     if (addr < view->stretch.addr) {
         bytes = addr + bytes > view->stretch.addr ? addr + bytes - view->stretch.addr : 0;
         addr = view->stretch.addr;

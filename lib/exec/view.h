@@ -19,9 +19,12 @@ struct um_view {
     um_sequences_t *sequences;
     const um_next_t *next; /* NULL unless the launch is only expected */
     uint64_t missing;      /* then: managed bytes that are not on its device, 0 = not counted yet */
-    const um_ev_launch_t *launch; /* or */
-    const um_ev_sync_t *sync;     /* what is being decided */
-    uint64_t now_ns;
+    const um_ev_launch_t *launch;      /* or */
+    const um_ev_sync_t *sync;          /* or */
+    const um_ev_region_alloc_t *alloc; /* what is being decided */
+    uint32_t context; /* the context and the GPU that a new region is taken to be for */
+    int32_t device;
+    uint64_t now_ns, pace_ns;
     uint32_t tid;
     um_stretch_t stretch;
     um_footprint_t footprint; /* of the stretch's argument */

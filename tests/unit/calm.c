@@ -327,3 +327,72 @@ Test(calm, what_won_in_an_earlier_run_is_kept_from_the_first_launch_if_the_cpu_h
     cr_assert(is_kept(0) && is_kept(61 * MIB) && !is_kept(62 * MIB));
     program_stop();
 }
+
+Test(calm, what_won_in_an_earlier_run_is_kept_when_it_is_new)
+{
+    start(64 * MIB);
+    for (int i = 0; i < 8; i++)
+        to_and_fro(64 * MIB, 2000);
+    program_stop_and_keep("calm");
+    program_start_again("calm,first_touch,ahead", 1);
+    program_has_a_context();
+    allocate(1, 0, 64 * MIB);
+    cr_assert(is_kept(0) && is_kept(61 * MIB) && !is_kept(62 * MIB)); /* the witness */
+    program_stop();
+}
+
+Test(calm, but_not_what_the_gpu_touches_first)
+{
+    program_start("calm,first_touch,ahead", NULL);
+    allocate(1, 0, 64 * MIB); /* nobody has written it */
+    for (int i = 0; i < 8; i++)
+        to_and_fro(64 * MIB, 2000);
+    cr_assert_gt(kept_by_calm(0), 0);
+    program_stop_and_keep("calm");
+    program_start_again("calm,first_touch,ahead", 1);
+    program_has_a_context();
+    allocate(1, 0, 64 * MIB);
+    cr_assert_eq(kept_by_calm(0), 0);
+    program_stop();
+}
+
+/* A kernel that the link slows down, hidden in waits in which much else moves. */
+static void strided_rounds(int n, uint64_t slower_us)
+{
+    static const uint32_t both[] = {1, 2};
+
+    for (int i = 0; i < n; i++) {
+        uint64_t us = 1500 + (uint64_t)(i % 2) * 800; /* phases differ */
+
+        touch(64 * MIB, 64 * MIB);
+        run_on(0, 7, 2, both);
+        if (is_kept(0))
+            touch(0, 4 * MIB);
+        program.tables.now_ns += (is_kept(0) ? us + slower_us : us) * 1000;
+        wait_all();
+        touch(0, 4 * MIB);
+    }
+}
+
+static void start_two(void)
+{
+    setenv("UMRT_CALM_LIMIT", "32M", 1); /* the other one is none of it */
+    program = (program_t){.free_bytes = 4096 * MIB};
+    start(4 * MIB);
+    allocate(2, 64 * MIB, 64 * MIB);
+}
+
+Test(calm, lets_go_of_what_makes_phases_longer_though_waits_explain_it)
+{
+    start_two();
+    strided_rounds(40, 0);
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert_eq(let_go_by_calm(0), 0);
+    program_stop();
+
+    start_two();
+    strided_rounds(40, 400);
+    cr_assert_eq(kept_by_calm(0), 1);
+    cr_assert_eq(let_go_by_calm(0), 1);
+    program_stop();
+}

@@ -80,3 +80,24 @@ Test(gate, discarding_is_the_programs_alone)
     expect_refused(gate, UM_HINT_REFUSED_RANGE, 1);
     finish(gate);
 }
+
+/* Advice takes its time in the driver, and whoever gave it cannot hold the range before it is told. */
+Test(gate, nothing_is_brought_to_a_gpu_while_it_is_being_kept_with_the_cpu)
+{
+    um_gate_t *gate = new_gate();
+    um_hint_t undone;
+
+    cr_assert_eq(advise(gate, UM_HINT_PREFERRED_LOCATION, 8 * MIB, 8 * MIB), 1);
+    undone = keeper.hint[0];
+    cr_assert_eq(propose(gate, 8 * MIB, 8 * MIB, 1), 0);
+    cr_assert_eq(propose(gate, 15 * MIB, 4 * MIB, 1), 0, "not in part either");
+    expect_refused(gate, UM_HINT_REFUSED_BUSY, 2);
+    cr_assert_eq(propose(gate, 16 * MIB, 4 * MIB, 1), 1);
+    um_gate_done(gate, &(um_ev_hint_t){.kind = undone.kind,
+                                       .result = UM_HINT_APPLIED,
+                                       .addr = undone.addr,
+                                       .bytes = undone.bytes,
+                                       .device = undone.device});
+    cr_assert_eq(propose(gate, 8 * MIB, 8 * MIB, 1), 1, "now it is for who keeps it to say");
+    finish(gate);
+}

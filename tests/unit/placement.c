@@ -133,6 +133,7 @@ Test(placement, lets_go_when_moving_would_have_paid)
     cr_assert_leq(n, 60);
     cr_assert_eq(hints_by(0, "placement", UM_HINT_UNSET_PREFERRED_LOCATION, NULL), let_go(0));
     n = program.n_hints;
+    cpu_comes = false;
     for (int i = 0; i < 40; i++) /* and not at once again */
         round_of(128 * 1024, false);
     cr_assert_eq(mapped(n), 0);
@@ -174,6 +175,67 @@ Test(placement, but_not_what_comes_and_stays)
     start(true);
     for (int i = 0; i < 40; i++)
         round_of(640 * 1024, false);
+    cr_assert_eq(mapped(0), 0);
+    program_stop();
+}
+
+/* Run one has found out that it wins. */
+static void in_another_run(void)
+{
+    start(true);
+    cr_assert_gt(until_mapped(), 0);
+    for (int i = 0; i < 8; i++)
+        round_of(0, true);
+    program_stop_and_keep("placement");
+    cr_assert_eq(kept.n, 1);
+    program_start_again("placement,first_touch,ahead", 1);
+    program_has_a_context();
+    define_kernel(KERNEL, true);
+    allocate(1, 0, BYTES);
+}
+
+Test(placement, what_did_well_in_an_earlier_run_is_mapped_when_it_is_new)
+{
+    in_another_run();
+    cr_assert_eq(mapped(0), 1);
+    cr_assert_eq(hints_by(0, "placement", UM_HINT_PREFERRED_LOCATION, NULL), 1);
+    for (int i = 0; i < 10; i++)
+        round_of(0, true);
+    cr_assert_eq(let_go(0), 0);
+    cr_assert_eq(mapped(0), 1);
+    program_stop();
+}
+
+Test(placement, of_another_size_nothing_is_known)
+{
+    in_another_run();
+    allocate(2, 2 * BYTES, BYTES / 2);
+    cr_assert_eq(mapped(0), 1);
+    program_stop();
+}
+
+/* 128 MiB fault in in 15 ms. */
+Test(placement, lets_go_of_what_it_was_told_once_waits_add_up_to_what_faults_take)
+{
+    unsigned n;
+
+    in_another_run();
+    for (n = 1; n < 100 && !let_go(0); n++) {
+        um_arg_t arg = {.region = 1};
+        um_event_t event = event_launch(tick(), ++program.correlation, &arg, 1);
+
+        touch(0, BYTES);
+        event.u.launch.kernel = KERNEL;
+        feed(event);
+        program.tables.now_ns += 5000000;
+        wait_all();
+    }
+    cr_assert_leq(n, 6);
+    program_stop_and_keep("placement");
+    cr_assert_eq(kept.event[0].u.learned.value[0], 2, "and the next run is told so");
+    program_start_again("placement", 1);
+    program_has_a_context();
+    allocate(1, 0, BYTES);
     cr_assert_eq(mapped(0), 0);
     program_stop();
 }

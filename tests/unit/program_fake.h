@@ -113,6 +113,17 @@ static inline void program_stop(void)
     um_regions_free(program.regions);
 }
 
+static inline uint64_t tick(void);
+
+/* Until then nobody is asked about regions that are new: there is no context to act in. */
+static inline void program_has_a_context(void)
+{
+    um_event_t event = {.type = UM_EV_CONTEXT, .time_ns = tick()};
+
+    event.u.context = (um_ev_context_t){1, FAKE_GPU, UM_CONTEXT_CREATED};
+    feed(event);
+}
+
 static inline uint64_t tick(void)
 {
     return program.tables.now_ns += 1000;
@@ -259,17 +270,20 @@ static kept_t kept;
 
 static inline void program_keep_one(void *ctx, const um_event_t *event)
 {
-    (void)ctx;
+    const char *who = ctx;
+
     cr_assert_eq(event->type, UM_EV_LEARNED);
+    if (who && strcmp(event->u.learned.who, who) != 0)
+        return;
     cr_assert_lt(kept.n, 16);
     kept.event[kept.n++] = *event;
 }
 
-/* The run ends; what it learned is kept. */
-static inline void program_stop_and_keep(void)
+/* The run ends; what `who` learned in it is kept, NULL = anybody. */
+static inline void program_stop_and_keep(const char *who)
 {
     kept.n = 0;
-    um_hinter_learned(program.hinter, program_keep_one, NULL);
+    um_hinter_learned(program.hinter, program_keep_one, (void *)who);
     program_stop();
 }
 

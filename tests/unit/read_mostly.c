@@ -237,7 +237,7 @@ static void first_run_kept(void)
     until_kept();
     for (int i = 0; i < 2; i++) /* the copies */
         round_of(7, 16 * MIB, 16 * MIB);
-    program_stop_and_keep();
+    program_stop_and_keep(NULL);
     cr_assert_eq(kept.n, 1);
     cr_assert_str_eq(kept.event[0].u.learned.who, "read_mostly");
     cr_assert_eq(kept.event[0].u.learned.count, 1);
@@ -267,7 +267,7 @@ Test(read_mostly, a_verdict_of_two_runs_spares_the_trial)
     cr_assert_eq(program.hint[0].addr, FAKE_BASE + 64 * MIB);
     wait_all();
     run(7, 1);
-    program_stop_and_keep();
+    program_stop_and_keep(NULL);
     cr_assert_eq(kept.event[0].u.learned.count, 3);
     cr_assert_eq(kept.event[0].u.learned.age, 0);
 }
@@ -296,7 +296,7 @@ Test(read_mostly, what_the_guard_took_back_is_told_to_the_next_run)
     run(7, 1);
     cr_assert_eq(advised(0), 1);
     guard_takes_back(16 * MIB);
-    program_stop_and_keep();
+    program_stop_and_keep(NULL);
     cr_assert_eq(kept.event[0].u.learned.value[0], 2);
 }
 
@@ -322,7 +322,7 @@ Test(read_mostly, a_verdict_that_fails_is_told)
     cr_assert_eq(advised(0), 1);
     run(8, 1);
     cr_assert_eq(taken_back(0), 1);
-    program_stop_and_keep();
+    program_stop_and_keep(NULL);
     cr_assert_eq(kept.event[0].u.learned.value[0], 2);
     cr_assert_eq(kept.event[0].u.learned.count, 1);
     next_run(1, 1);

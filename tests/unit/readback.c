@@ -294,7 +294,7 @@ static void first_run(void)
     start();
     for (int i = 0; i < 5; i++)
         round_of(8 * MIB, 16 * MIB);
-    program_stop_and_keep();
+    program_stop_and_keep("readback");
     cr_assert_eq(kept.n, 1);
     cr_assert_str_eq(kept.event[0].u.learned.who, "readback");
     cr_assert_eq(kept.event[0].u.learned.age, 0);
@@ -331,7 +331,7 @@ Test(readback, what_holds_no_more_is_told_as_refuted)
         made += round_again(0);
     cr_assert_geq(made, 1);
     cr_assert_leq(made, 12);
-    program_stop_and_keep();
+    program_stop_and_keep("readback");
     cr_assert_eq(kept.n, 1);
     cr_assert_eq(kept.event[0].u.learned.count, 0);
     cr_assert_eq(kept.event[0].u.learned.age, 0);
@@ -350,7 +350,7 @@ Test(readback, another_run_counts_on)
     start_again(3);
     for (int i = 0; i < 4; i++)
         round_again(16 * MIB);
-    program_stop_and_keep();
+    program_stop_and_keep("readback");
     cr_assert_gt(kept.event[0].u.learned.count, before);
     cr_assert_leq(kept.event[0].u.learned.count, before + 4);
 }
