@@ -35,7 +35,7 @@ examples: %D%/backtest
 CLEANFILES += %D%/backtest
 # the measured workloads, for measure.py; NVCC_ARCH: the card they are for, so that nothing is compiled
 # while time is taken
-UM_WORKLOADS = bfs chatter churn decode dense eighth gather graph matmul pingpong pipeline pool \
+UM_WORKLOADS = bfs chatter churn decode dense eighth gather graph halves matmul pingpong pipeline pool \
 	random stencil table
 NVCC_ARCH = sm_90
 EXTRA_DIST += %D%/workloads/workload.h $(UM_WORKLOADS:%=%D%/workloads/%.cu)

@@ -8,6 +8,7 @@ Passes:
           end of the last step (the default pass)
   long    the same programs, plain against umrt, with as many steps as plain does in --seconds
   random  bench/workloads/random, plain against umrt, for each of --seeds, --seconds long
+  gpus    bench/workloads/halves: two GPUs on one array, plain, by hand and under umrt; needs two GPUs
   phases  the programs of examples/, phase by phase, and what a launch costs
 
 Variants: plain; hand, hand2 ... (a program's expert variants: the best of them counts); copies
@@ -316,6 +317,34 @@ class Random(Long):
                        bool(found) and median <= 1.02, exceptions and "over it: " + exceptions)]
 
 
+class Gpus(Pass):
+    columns = ("plain", "hand", "umrt", "profile")
+
+    def __init__(self, bench):
+        program = os.path.join(bench.args.build, "bench/workloads/halves")
+        self.jobs = [Job(f"halves by {how}", program, ["--indexed", indexed, *every],
+                         ["plain", "hand", *bench.umrt_variants()])
+                     for how, indexed, every in (("pointer", "0", []), ("index", "1", []),
+                                                 ("pointer, CPU on all words", "0", ["--every", "1"]))]
+
+    @staticmethod
+    def prepare(bench, job):
+        """What was learned of other halves is another program's."""
+        if os.path.exists(bench.profile(job)):
+            os.unlink(bench.profile(job))
+            bench.try_variant(job, "profile", keep=False)
+
+    def demands(self):
+        return [worst(f"9: {v} over plain, two GPUs, the worst", {j.name: j.ratio(v, "plain") for j in self.jobs}, 1.02)
+                for v in ("umrt", "profile")]
+
+    def table(self):
+        yield "program", *self.columns, "umrt / plain", "umrt / hand"
+        for j in self.jobs:
+            yield (j.name, *(spread(j, v) for v in self.columns), ratio_text(j.ratio("umrt", "plain")),
+                   ratio_text(j.ratio("umrt", "hand")))
+
+
 class Phases(Pass):
     def __init__(self, bench):
         self.jobs = [Job(name, os.path.join(bench.args.build, "examples", name), arguments, variants)
@@ -356,7 +385,8 @@ class Phases(Pass):
                    ratio_text(value["speedup"]), "" if added is None or variant == "plain" else f"{added:+.2f}")
 
 
-PASSES = {"ratios": Ratios, "long": Long, "random": Random, "phases": Phases}
+PASSES = {"ratios": Ratios, "long": Long, "random": Random, "gpus": Gpus, "phases": Phases}
+APART = ("random", "halves")  # programs with a pass of their own
 
 
 def bound_by_migration(job):
@@ -368,11 +398,11 @@ def wanted(args, name):
 
 
 def workloads(args):
-    """(name, program) of all that are built, the random ones not."""
+    """(name, program) of all that are built, but for those with a pass of their own."""
     folder = os.path.join(args.build, "bench/workloads")
     for name in sorted(os.listdir(folder)):
         program = os.path.join(folder, name)
-        if name != "random" and wanted(args, name) and os.path.isfile(program) and os.access(program, os.X_OK):
+        if name not in APART and wanted(args, name) and os.path.isfile(program) and os.access(program, os.X_OK):
             yield name, program
 
 
