@@ -476,9 +476,10 @@ typedef enum um_hint_result {
     UM_HINT_REFUSED_DUPLICATE = 8,  /* already there or already on its way */
     UM_HINT_REFUSED_COOLDOWN = 9,   /* this kind failed too often */
     UM_HINT_REFUSED_DISABLED =
-        10,                    /* switched off by the user, or the program advises there itself */
-    UM_HINT_CANCELLED = 11,    /* region freed or context gone before it was issued */
-    UM_HINT_REFUSED_BUSY = 12, /* the wait does not cover all that may be at work on the range, or advice
+        10,                 /* switched off by the user, or the program advises there itself */
+    UM_HINT_CANCELLED = 11, /* region freed or context gone before it was issued */
+    UM_HINT_REFUSED_BUSY =
+        12, /* the wait does not cover all that may be at work on the range, or advice
                                   that keeps it elsewhere is on its way */
     UM_HINT_RESULT_COUNT = 13
 } um_hint_result_t;
