@@ -99,6 +99,6 @@ char *um_text_clean_lines(const char *text); /* the same, but for ends of lines 
 /* Bytes of the character at text that can be shown as it is; 0 = it would command a terminal or an editor, or
  * is no UTF-8. */
 size_t um_text_plain(const char *text);
-size_t um_text_columns(const char *text);    /* code points */
+size_t um_text_columns(const char *text); /* code points */
 
 #endif
