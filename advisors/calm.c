@@ -158,6 +158,14 @@ static verdict_t concluded(const calm_t *self, const region_t *region)
     return role->role == region->role ? (verdict_t)role->verdict : NONE;
 }
 
+/* What a region of its role is best kept of; NULL = nothing is known, or it does not fit. */
+static const role_t *winning(const calm_t *self, const region_t *region)
+{
+    const role_t *role = &self->role[region->role % ROLES];
+
+    return concluded(self, region) == WINS && role->end <= region->bytes ? role : NULL;
+}
+
 /* ---- to and fro ---- */
 
 static bool half_the_same(const region_t *region)
@@ -446,7 +454,7 @@ static void on_alloc(calm_t *self, const um_ev_region_alloc_t *alloc)
                          .addr = alloc->addr,
                          .bytes = alloc->bytes,
                          .role = um_region_role(alloc)};
-    region->told = concluded(self, region) == WINS;
+    region->told = winning(self, region) != NULL;
     region->wanted = concluded(self, region) == LOSES ? MANY : (uint32_t)self->rounds;
 }
 
@@ -568,7 +576,7 @@ static bool is_tiny_and_back(const calm_t *self, const um_view_t *view, const re
 /* What is to be kept from now on; false = nothing more. */
 static bool plan(const calm_t *self, const um_view_t *view, const region_t *region, um_hint_t *out)
 {
-    const role_t *role = &self->role[region->role % ROLES];
+    const role_t *role = winning(self, region);
     uint64_t from = region->kept_to, to = whole_blocks(region->to - 1);
     uint64_t span = region->seen_to - region->seen_from;
 
@@ -576,7 +584,7 @@ static bool plan(const calm_t *self, const um_view_t *view, const region_t *regi
     if (region->state == WATCHED) {
         if (region->foreign)
             return false;
-        if (region->told && region->takes == 1 &&
+        if (region->told && region->takes == 1 && role &&
             is_on_host(view, region, region->addr + role->first, region->addr + role->end)) {
             from = region->addr + role->first;
             to = region->addr + role->end;
@@ -659,13 +667,12 @@ static void decide_alloc(const void *state, const um_view_t *view, um_hints_t *h
     const calm_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);
     const region_t *region = &self->region[stretch->region % REGIONS];
-    const role_t *role = &self->role[region->role % ROLES];
+    const role_t *role = region->id == stretch->region ? winning(self, region) : NULL;
     um_hint_t hint = {.order = UM_ORDER_RACING, .why = WHY_SMALL};
-    uint64_t bytes = role->end - role->first;
+    uint64_t bytes = role ? role->end - role->first : 0;
 
     /* What the GPU touches first would be faulted in on the host, page by page. */
-    if (region->id != stretch->region || !region->told || role->gpu_first ||
-        role->end > stretch->bytes || bytes > self->limit)
+    if (!role || role->gpu_first || bytes > self->limit)
         return;
     hint.addr = stretch->addr + role->first;
     hint.bytes = bytes;

@@ -7,6 +7,7 @@
  * 20-29 ms with a second, new kernel launched behind it, and 2.0 ms with that kernel loaded before.
  * Nothing can be done once the first one runs, so it is done at the end of the call that loads the
  * library, on the program's thread; a kernel takes some 0.1 ms that it would have taken at its launch.
+ * That thread may be capturing a stream, or another one: the capture must not mind.
  */
 #include "live.h"
 
@@ -34,13 +35,17 @@ void um_on_library(const CUpti_CallbackData *info, const um_call_t *call)
     const um_cuda_t *cuda = um_live.cuda;
     void *const *library = (void *const *)(uintptr_t)um_word(info, call->word[0]);
     const um_settings_t *settings = &um_live.runtime->settings;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
     if (um_entering(info) || um_result(info) != CUDA_SUCCESS || !library || !info->context ||
         settings->mode < UM_MODE_HINT || !settings->preload_kernels || !um_live_managed() ||
         !cuda->library_kernel_count || !cuda->library_kernels || !cuda->kernel_function ||
-        !cuda->func_load)
+        !cuda->func_load || !cuda->capture_mode)
         return;
     um_cuda_own = true;
-    um_preload(*library, (unsigned)settings->preload_kernels);
+    if (cuda->capture_mode(&mode) == CUDA_SUCCESS) {
+        um_preload(*library, (unsigned)settings->preload_kernels);
+        cuda->capture_mode(&mode); /* back to what it was */
+    }
     um_cuda_own = false;
 }

@@ -183,7 +183,9 @@ typedef struct um_advisor_ops {
     void (*decide_sync)(const void *state, const um_view_t *view, um_hints_t *hints);
     /* A managed region is new, and nobody has touched it: asked once, with the whole of it as the stretch,
      * by an advisor that knows its role from before. What it proposes is ordered as for a launch. Only where
-     * one GPU alone takes hints: nobody knows yet which would use it. May be NULL. */
+     * one GPU alone takes hints: nobody knows yet which would use it; and not about what was there before
+     * umrt or comes from a pool, where other regions were before. No withholding and no verdict of the guard's
+     * is about it. May be NULL. */
     void (*decide_alloc)(const void *state, const um_view_t *view, um_hints_t *hints);
     /* May be NULL. Tells, as LEARNED events (`who` is filled in by the caller), all that it knows and that
      * would hold in another run. In that run they come to observe before the first launch. */

@@ -362,12 +362,16 @@ void um_hinter_look_ahead(um_hinter_t *hinter)
 
 /* ---- one new region ---- */
 
+/* What is in it nobody knows: it was there before, or another region was in its place. */
+#define USED_BEFORE (UM_REGION_BEFORE_UMRT | UM_REGION_POOL)
+
 void um_hinter_on_new(um_hinter_t *hinter, const um_event_t *event)
 {
     const um_ev_region_alloc_t *alloc = &event->u.region_alloc;
     um_view_t *view = &hinter->view;
 
-    if (!hinter->any_alloc || hinter->only_device < 0 || !hinter->context)
+    if (!hinter->any_alloc || hinter->only_device < 0 || !hinter->context ||
+        alloc->flags & USED_BEFORE)
         return;
     view->alloc = alloc;
     view->context = hinter->context;
@@ -382,12 +386,12 @@ void um_hinter_on_new(um_hinter_t *hinter, const um_event_t *event)
                                    .first_of_region = true};
     view->footprint = (um_footprint_t){0};
     view->held = 0;
-    ask_guard(hinter);
     for (unsigned i = 0; i < hinter->n_advisors; i++) {
         const um_advisor_ops_t *ops = hinter->advisor[i].ops;
         um_hints_t hints = hints_of(hinter, i);
 
-        if (ops->decide_alloc && hinter->allowed >> i & 1)
+        hints.guard = NULL; /* the launch or wait before has nothing to do with it */
+        if (ops->decide_alloc)
             ops->decide_alloc(hinter->advisor[i].state, view, &hints);
     }
     view->alloc = NULL;

@@ -414,8 +414,8 @@ static void stages(void)
     CHECK(cuMemFree(third));
 }
 
-/* As cudart does it: the library is loaded when its first kernel is to run. What is loaded of it by then
- * is told on stderr. */
+/* As cudart does it: the library is loaded when its first kernel is to run, here while a stream is captured.
+ * What is loaded of it by then is told on stderr. */
 static void library(void)
 {
 #if CUDA_VERSION >= 12040
@@ -427,12 +427,19 @@ static void library(void)
     CUdeviceptr data;
     CUlibrary loaded;
     CUkernel kernel[2];
+    CUstream stream;
+    CUgraph graph;
     int ready = 0;
 
     start(program, 0);
     data = allocate(BYTES);
     fill(data, BYTES, 1);
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CHECK(cuLibraryLoadData(&loaded, text, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphDestroy(graph));
+    CHECK(cuStreamDestroy(stream));
     for (int i = 0; i < 2; i++) {
         CUfunctionLoadingState state;
         CUfunction f;

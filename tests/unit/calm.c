@@ -341,6 +341,40 @@ Test(calm, what_won_in_an_earlier_run_is_kept_when_it_is_new)
     program_stop();
 }
 
+/* Run one has kept 64 MiB; the profile is told otherwise. */
+static void next_run(uint64_t first, uint64_t end)
+{
+    start(64 * MIB);
+    for (int i = 0; i < 8; i++)
+        to_and_fro(64 * MIB, 2000);
+    program_stop_and_keep("calm");
+    cr_assert_eq(kept.n, 1);
+    kept.event[0].u.learned.value[1] = first;
+    kept.event[0].u.learned.value[2] = end;
+    program_start_again("calm,first_touch,ahead", 1);
+    program_has_a_context();
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    run(7, 1);
+}
+
+/* It would take hours to look at all of it. */
+Test(calm, what_ends_beyond_its_region_in_a_profile_is_not_looked_at, .timeout = 60)
+{
+    static const uint64_t nonsense[][2] = {{0, (uint64_t)1 << 62},
+                                           {64 * MIB, 128 * MIB},
+                                           {UINT64_MAX - 1, UINT64_MAX}};
+
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+        next_run(nonsense[i][0], nonsense[i][1]);
+        cr_assert_eq(kept_by_calm(0), 0);
+        program_stop();
+    }
+    next_run(0, 64 * MIB);
+    cr_assert_eq(kept_by_calm(0), 1);
+    program_stop();
+}
+
 Test(calm, but_not_what_the_gpu_touches_first)
 {
     program_start("calm,first_touch,ahead", NULL);

@@ -461,3 +461,82 @@ Test(hinter, an_advisor_sees_room_and_parameters)
     cr_assert_eq(seen_observed, 4);
     stop();
 }
+
+/* ---- new regions ---- */
+
+static void keep_new(const void *state, const um_view_t *view, um_hints_t *hints)
+{
+    const um_stretch_t *stretch = um_view_stretch(view);
+
+    (void)state;
+    um_hints_add(hints, &(um_hint_t){.kind = UM_HINT_PREFERRED_LOCATION,
+                                     .addr = stretch->addr,
+                                     .bytes = stretch->bytes,
+                                     .device = UM_DEVICE_HOST,
+                                     .why = "new"});
+}
+
+static const um_advisor_ops_t keeper = {.abi = UM_ADVISOR_ABI,
+                                        .name = "keeper",
+                                        .decide_alloc = keep_new};
+static const um_advisor_ops_t *const keepers[] = {&keeper, NULL};
+
+static void rounds_of(unsigned n, uint64_t ns, uint32_t region)
+{
+    for (unsigned i = 0; i < n; i++) {
+        launch(1);
+        if (region && i == 0)
+            allocate(region, 64 * MIB, 8 * MIB);
+        fake.now_ns += ns;
+        wait_for_gpu();
+    }
+}
+
+static void start_keeper(void)
+{
+    um_event_t context = {.type = UM_EV_CONTEXT, .time_ns = 1};
+    um_hinter_config_t config = {.table = keepers, .post = post, .guard_per_mille = 20};
+
+    cr_assert_eq(um_regions_new(&regions), UM_OK);
+    cr_assert_eq(um_executor_null_new(512 * MIB, &executor), UM_OK);
+    config.regions = regions;
+    config.executor = executor;
+    cr_assert_eq(um_hinter_new(&config, &hinter), UM_OK);
+    sink = um_hinter_sink(hinter);
+    feed(event_device(FAKE_GOOD_GPU));
+    context.u.context = (um_ev_context_t){1, FAKE_GPU, UM_CONTEXT_CREATED};
+    feed(context);
+}
+
+Test(hinter, advice_for_a_new_region_is_not_the_launch_befores)
+{
+    start_keeper();
+    allocate(1, 0, 8 * MIB);
+    rounds_of(10, 1000000, 0);
+    n_outcomes = 0;
+    rounds_of(20, 3000000, 2); /* the program has more to do from now on */
+    cr_assert_eq(n_outcomes, 1);
+    cr_assert_eq(outcome[0].u.hint.kind, UM_HINT_PREFERRED_LOCATION);
+    stop();
+}
+
+Test(hinter, what_was_there_before_umrt_or_comes_from_a_pool_is_not_new)
+{
+    static const uint32_t flags[] = {UM_REGION_BEFORE_UMRT, UM_REGION_POOL | UM_REGION_ASYNC, 0};
+
+    start_keeper();
+    for (uint32_t i = 0; i < 3; i++) {
+        um_region_t region = {.family = UM_FAMILY_MANAGED,
+                              .addr = FAKE_BASE + i * 8 * MIB,
+                              .bytes = 8 * MIB,
+                              .id = i + 1,
+                              .flags = flags[i]};
+        um_event_t event = event_alloc(fake.now_ns += 1000, region.id, region.addr, region.bytes);
+
+        cr_assert_eq(um_regions_add(regions, &region, NULL, 0, NULL), UM_OK);
+        event.u.region_alloc.flags = flags[i];
+        feed(event);
+        cr_assert_eq(n_outcomes, flags[i] == 0);
+    }
+    stop();
+}
