@@ -383,12 +383,18 @@ static void on_launch(calm_t *self, const um_ev_launch_t *launch, uint64_t now_n
     }
 }
 
+/* 0 = by the clock it was the other way round: events of other threads may come late. */
+static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+{
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 static void on_left(calm_t *self, uint64_t now_ns)
 {
     if (!self->launched)
         return;
-    self->now.waited_ns = now_ns - self->launch_ns;
-    self->now.total_ns = self->left_ns ? now_ns - self->left_ns : 0;
+    self->now.waited_ns = since(self->launch_ns, now_ns);
+    self->now.total_ns = self->left_ns ? since(self->left_ns, now_ns) : 0;
     self->left_ns = now_ns;
     self->past[self->phase % PHASES] = self->now;
     self->now = (phase_t){0};

@@ -97,6 +97,12 @@ static region_t *find(placement_t *self, uint32_t id)
     return id && region->id == id ? region : NULL;
 }
 
+/* 0 = by the clock it was the other way round: events of other threads may come late. */
+static uint64_t since(uint64_t then_ns, uint64_t now_ns)
+{
+    return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 /* ---- roles ---- */
 
 static void conclude(placement_t *self, const region_t *region, verdict_t verdict)
@@ -138,7 +144,7 @@ static void on_kept_take(placement_t *self, region_t *region, uint64_t now_ns)
     if (region->phase != self->phase && self->phase - region->phase < PHASES)
         region->waited_ns += self->past_ns[region->phase % PHASES];
     if (kept >= JUDGED && kept % JUDGED == 0 &&
-        (now_ns - region->since_ns) / kept > region->ns_per_take + region->ns_per_take / 16)
+        since(region->since_ns, now_ns) / kept > region->ns_per_take + region->ns_per_take / 16)
         release(self, region, LOSES); /* slower than before */
     else if (region->told && region->waited_ns > (region->to - region->from) / FAULT_RATE)
         release(self, region, LOSES); /* it would be there by now */
@@ -151,7 +157,7 @@ static void on_kept_take(placement_t *self, region_t *region, uint64_t now_ns)
 static void on_take(placement_t *self, region_t *region, const um_ev_launch_t *launch,
                     uint64_t now_ns)
 {
-    uint64_t ns = now_ns > region->last_ns ? now_ns - region->last_ns : 0;
+    uint64_t ns = since(region->last_ns, now_ns);
 
     region->device = launch->device;
     if (region->state == WATCHED && region->takes)
@@ -182,7 +188,7 @@ static void on_left(placement_t *self, uint64_t now_ns)
 {
     if (!self->launch_ns)
         return;
-    self->past_ns[self->phase++ % PHASES] = now_ns - self->launch_ns;
+    self->past_ns[self->phase++ % PHASES] = since(self->launch_ns, now_ns);
     self->launch_ns = 0;
 }
 

@@ -430,3 +430,20 @@ Test(calm, lets_go_of_what_makes_phases_longer_though_waits_explain_it)
     cr_assert_eq(let_go_by_calm(0), 1);
     program_stop();
 }
+
+/* An event of another thread may come later than what happened after it. */
+Test(calm, a_wait_that_ended_before_the_launch_does_not_speak_against_it)
+{
+    start(64 * MIB);
+    for (int i = 0; i < 8; i++)
+        to_and_fro(64 * MIB, 2000);
+    cr_assert(is_kept(0));
+    for (int i = 0; i < 4; i++) {
+        run(7, 1);
+        feed(event_sync(program.tables.now_ns - 5000, UM_SYNC_DEVICE, 0, 1));
+        touch(0, 64 * MIB);
+        to_and_fro(64 * MIB, 2000);
+    }
+    cr_assert_eq(let_go_by_calm(0), 0);
+    program_stop();
+}

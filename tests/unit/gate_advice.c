@@ -101,3 +101,13 @@ Test(gate, nothing_is_brought_to_a_gpu_while_it_is_being_kept_with_the_cpu)
     cr_assert_eq(propose(gate, 8 * MIB, 8 * MIB, 1), 1, "now it is for who keeps it to say");
     finish(gate);
 }
+
+Test(gate, what_is_being_kept_is_not_held_back_for_ever)
+{
+    um_gate_t *gate = new_gate();
+
+    cr_assert_eq(advise(gate, UM_HINT_PREFERRED_LOCATION, 8 * MIB, 8 * MIB), 1);
+    cr_assert_eq(propose(gate, 8 * MIB, 8 * MIB, 5000000000), 0);
+    cr_assert_eq(propose(gate, 8 * MIB, 8 * MIB, 20000000000), 1, "its outcome was lost");
+    finish(gate);
+}

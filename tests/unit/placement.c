@@ -239,3 +239,20 @@ Test(placement, lets_go_of_what_it_was_told_once_waits_add_up_to_what_faults_tak
     cr_assert_eq(mapped(0), 0);
     program_stop();
 }
+
+/* An event of another thread may come later than what happened after it. */
+Test(placement, a_wait_that_ended_before_the_launch_has_not_lasted)
+{
+    in_another_run();
+    for (int i = 0; i < 6; i++) {
+        um_arg_t arg = {.region = 1};
+        um_event_t event = event_launch(tick(), ++program.correlation, &arg, 1);
+
+        touch(0, BYTES);
+        event.u.launch.kernel = KERNEL;
+        feed(event);
+        feed(event_sync(event.time_ns - 500, UM_SYNC_DEVICE, 0, 1));
+    }
+    cr_assert_eq(let_go(0), 0);
+    program_stop();
+}
