@@ -53,10 +53,12 @@ void um_say(const char *format, ...)
 int um_say_usage(const char *command, const char *format, ...)
 {
     char before[64], after[128];
+    size_t length = strlen(format);
     va_list args;
 
     snprintf(before, sizeof before, "%s: ", command);
-    snprintf(after, sizeof after, "; see 'umrt %s --help'", command);
+    snprintf(after, sizeof after, "%ssee 'umrt %s --help'",
+             length > 0 && format[length - 1] == '?' ? " " : "; ", command);
     va_start(args, format);
     line(before, format, args, after);
     va_end(args);

@@ -101,12 +101,15 @@ static void code_json(um_emitter_t *e, const um_report_t *r, const um_finding_t 
 }
 
 /* Where the version is not known, CUDA 13's beside the one that all before it understand. */
-static void lines_of(um_emitter_t *e, const char *label, const char *shown, const char *cuda13)
+static void lines_of(um_emitter_t *e, const char *label, const char *label12, const char *shown,
+                     const char *cuda13)
 {
+    bool both = shown && cuda13 && strcmp(shown, cuda13) != 0;
+
     if (!shown || !*shown)
         return;
-    um_emitter_lines(e, label, shown);
-    if (cuda13 && strcmp(shown, cuda13) != 0)
+    um_emitter_lines(e, both ? label12 : label, shown);
+    if (both)
         um_emitter_lines(e, "  CUDA 13", cuda13);
 }
 
@@ -116,8 +119,8 @@ static void code_text(um_emitter_t *e, const um_target_t *target, const um_writt
     const um_code_t *other =
         target->cuda || written->shown == UM_CUDA_FORMS ? NULL : &written->of[UM_CUDA_13];
 
-    lines_of(e, "code", shown->code, other ? other->code : NULL);
-    lines_of(e, "undo", shown->undo, other ? other->undo : NULL);
+    lines_of(e, "code", "code <= 12", shown->code, other ? other->code : NULL);
+    lines_of(e, "undo", "undo <= 12", shown->undo, other ? other->undo : NULL);
     if (*written->why && *shown->code)
         um_emitter_wrap(e, "for", written->why);
 }

@@ -293,6 +293,14 @@ static bool shown(const um_emitter_t *e, const um_diff_item_t *item)
     return changed || !um_emitter_is_text(e);
 }
 
+static void end_of_table(um_emitter_t *e, uint64_t rows, uint32_t top, const char *without_rows)
+{
+    if (rows || !um_emitter_is_text(e))
+        um_emitter_table_end(e, rows > top ? rows - top : 0);
+    else
+        um_emitter_line(e, "%s", without_rows);
+}
+
 static void write_items(um_emitter_t *e, const um_diff_t *diff, um_diff_kind_t kind,
                         const char *key, const char *heading)
 {
@@ -313,9 +321,7 @@ static void write_items(um_emitter_t *e, const um_diff_t *diff, um_diff_kind_t k
         item_values(diff, &table->items[i], table->items[i].name, &words, values);
         um_emitter_row(e, values);
     }
-    um_emitter_table_end(e, rows > top ? rows - top : 0);
-    if (!rows)
-        um_emitter_line(e, "  no difference");
+    end_of_table(e, rows, top, "  no difference");
 }
 
 static const char *state_of(const um_diff_t *diff, const um_diff_item_t *item)
@@ -370,9 +376,7 @@ static void write_findings(um_emitter_t *e, const um_diff_t *diff)
         values[ITEM_VALUES + 4] = um_bool(worth);
         um_emitter_row(e, values);
     }
-    um_emitter_table_end(e, rows > top ? rows - top : 0);
-    if (!rows)
-        um_emitter_line(e, "  no difference");
+    end_of_table(e, rows, top, folded ? "  no difference that is worth it" : "  no difference");
     if (folded)
         um_emitter_line(e, "  and %llu that changed and %s not worth it on either side",
                         (unsigned long long)folded, folded == 1 ? "is" : "are");

@@ -281,10 +281,13 @@ void um_emitter_wrap(um_emitter_t *e, const char *label, const char *text)
     fprintf(e->out, "  %-*s ", LABEL_WIDTH, label);
     for (at = clean; um_text_columns(at) > room;) {
         const char *cut = NULL, *p = at;
+        bool comment = false; /* behind code: stays in one piece */
         size_t n = 0;
 
         for (; *p && n <= room; p++) {
-            if (*p == ' ')
+            if (p > at && p[0] == '/' && p[1] == '*')
+                comment = true;
+            if (*p == ' ' && !comment)
                 cut = p;
             n += ((unsigned char)p[1] & 0xc0) != 0x80;
         }

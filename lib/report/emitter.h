@@ -78,7 +78,8 @@ void um_emitter_element(um_emitter_t *e, um_value_t value); /* of a JSON array; 
 void um_emitter_heading(um_emitter_t *e, const char *title);
 void um_emitter_line(um_emitter_t *e, const char *format, ...)
     __attribute__((format(printf, 2, 3))); /* as it is, cut at nothing */
-/* "  label     text", wrapped at the width and indented under itself. */
+/* "  label     text", wrapped at the width and indented under itself; what follows code as a comment stays in
+ * one piece. */
 void um_emitter_wrap(um_emitter_t *e, const char *label, const char *text);
 /* The same for several lines, each of them wrapped. */
 void um_emitter_lines(um_emitter_t *e, const char *label, const char *text);

@@ -29,7 +29,7 @@ static um_facts_t facts_of(const um_report_t *r, uint32_t g)
     f.trips = f.all_bytes ? (uint64_t)((double)uses->in_bytes * 1000 / (double)f.all_bytes) : 0;
     /* By fault, page by page. */
     shared = group->ping_pong.pages * UM_BIG_PAGE_BYTES;
-    f.part = shared && shared < f.all_bytes / 4;
+    f.part = shared && shared <= f.all_bytes / 4;
     trips = (group->ping_pong.most_turns + 1) / 2 * 1000;
     if (group->bytes <= UM_BIG_PAGE_BYTES) /* bytes are its neighbours', too */
         f.trips = trips;

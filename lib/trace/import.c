@@ -65,9 +65,10 @@ static um_status_t not_a_trace(um_import_t *im)
                               "an Nsight Systems report cannot be read itself; export it first: "
                               "nsys export --type sqlite %s",
                               im->path);
-    return um_import_fail(
-        im, UM_ERR_FORMAT,
-        "not an nvprof trace (text or SQLite) nor an Nsight Systems SQLite export");
+    return um_import_fail(im, UM_ERR_FORMAT,
+                          "not an nvprof trace (text or SQLite), nor an SQLite export of Nsight "
+                          "Systems or umrt, nor a "
+                          "umrt trace");
 }
 
 /* What the file is, by its first bytes and, for a database, its tables. */

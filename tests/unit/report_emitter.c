@@ -140,6 +140,24 @@ Test(emitter, wraps_text_under_itself)
     free(emitted);
 }
 
+/* To be pasted: a comment that is cut in two reads badly. */
+Test(emitter, keeps_a_comment_behind_code_in_one_piece)
+{
+    FILE *out;
+    um_emitter_t *e = begin(UM_REPORT_TEXT, 60, &out);
+
+    um_emitter_lines(e, "code",
+                     "/* one two three four five six seven eight nine ten */\n"
+                     "cudaMalloc((void **)&p, 33554432);  /* 32.0 MiB */");
+    um_emitter_close(e);
+    fclose(out);
+    cr_expect_str_eq(emitted, "  code        /* one two three four five six seven eight\n"
+                              "              nine ten */\n"
+                              "              cudaMalloc((void **)&p, 33554432);\n"
+                              "              /* 32.0 MiB */\n");
+    free(emitted);
+}
+
 static void check_short(const char *name, const char *expected)
 {
     char *out = um_demangle_short(name);
