@@ -15,9 +15,10 @@ typedef struct region {
     uint64_t devices;
     uint64_t last_launch, last_host; /* steps + 1 */
     uint64_t stream;
-    uint64_t part_from, part_end;
-    uint32_t advised; /* 1 << um_hint_kind_t, that was said once */
-    bool on_gpu;      /* prefetched and not taken by the CPU since */
+    uint64_t part_from, part_end;   /* mapped */
+    uint64_t moved_from, moved_end; /* prefetched */
+    uint32_t advised;               /* 1 << um_hint_kind_t, that was said once */
+    bool on_gpu;                    /* prefetched and not taken by the CPU since */
 } region_t;
 
 /* What the CPU reads after a launch: to be there by then. */
@@ -62,15 +63,31 @@ static bool is_meant(const region_t *region, const um_changed_region_t *wanted)
 
 static void add_change(region_t *region, um_change_t change, const um_changed_region_t *meant)
 {
-    uint64_t end = meant->part_end;
+    uint64_t end = meant->part_end, from = end ? meant->part_from : 0;
 
+    end = end && end < region->alloc->bytes ? end : region->alloc->bytes;
     region->changes |= 1u << change;
     if (change == UM_CHANGE_BOTH_WAYS)
         region->changes |= 1u << UM_CHANGE_PREFETCH | 1u << UM_CHANGE_PREFETCH_BACK;
-    if (change != UM_CHANGE_MAP)
+    if (change == UM_CHANGE_MAP) {
+        region->part_from = from;
+        region->part_end = end;
         return;
-    region->part_from = end ? meant->part_from : 0;
-    region->part_end = end && end < region->alloc->bytes ? end : region->alloc->bytes;
+    }
+    /* What several ask for is one stretch. */
+    region->moved_from = region->moved_end && region->moved_from < from ? region->moved_from : from;
+    region->moved_end = region->moved_end > end ? region->moved_end : end;
+}
+
+/* What of a stretch is to be prefetched; false when nothing is. */
+static bool clip(const region_t *region, uint64_t *low, uint64_t *high)
+{
+    uint64_t from = region->alloc->addr + region->moved_from,
+             end = region->alloc->addr + region->moved_end;
+
+    *low = *low > from ? *low : from;
+    *high = *high < end ? *high : end;
+    return *low < *high;
 }
 
 static bool is_mapped(const region_t *region)
@@ -279,7 +296,7 @@ static um_status_t fetch(changing_t *c, const um_step_t *step, const um_event_t 
         if (!region || !HAS(region, change) || is_mapped(region) || HAS(region, UM_CHANGE_DEVICE) ||
             region->alloc->family != UM_FAMILY_MANAGED ||
             (change == UM_CHANGE_PREFETCH && region->on_gpu) ||
-            !extent(touches, step->n_touches, t, &low, &high))
+            !extent(touches, step->n_touches, t, &low, &high) || !clip(region, &low, &high))
             continue;
         region->on_gpu = device >= 0;
         status = hint(c, near, UM_HINT_PREFETCH, device >= 0 ? device : UM_DEVICE_HOST, region, low,
@@ -295,13 +312,13 @@ static um_status_t bring_back(changing_t *c, uint64_t step, const um_event_t *ne
     for (uint32_t i = c->back_after[step]; i && !status; i = c->back[i - 1].next) {
         const back_t *back = &c->back[i - 1];
         region_t *region = region_of(c, back->region);
+        uint64_t low = back->low, high = back->high;
 
         if (is_mapped(region) || HAS(region, UM_CHANGE_DEVICE) ||
-            region->alloc->family != UM_FAMILY_MANAGED)
+            region->alloc->family != UM_FAMILY_MANAGED || !clip(region, &low, &high))
             continue;
         region->on_gpu = false;
-        status = hint(c, near, UM_HINT_PREFETCH, UM_DEVICE_HOST, region, back->low,
-                      back->high - back->low);
+        status = hint(c, near, UM_HINT_PREFETCH, UM_DEVICE_HOST, region, low, high - low);
     }
     return status;
 }

@@ -15,7 +15,7 @@ typedef struct um_changed_region {
     const char *label; /* NULL = none */
     uint64_t call_site, bytes;
     uint32_t first_region;        /* where there is neither */
-    uint64_t part_from, part_end; /* MAP: of the region; end 0 = all */
+    uint64_t part_from, part_end; /* of the region; end 0 = all */
 } um_changed_region_t;
 
 typedef struct um_workload_change {

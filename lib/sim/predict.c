@@ -85,6 +85,7 @@ static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
     *change = (um_workload_change_t){.change = f->change, .regions = p->regions[n]};
     for (uint32_t i = 0; i < f->n_places; i++) {
         const um_group_t *group = &stat->groups[f->places[i].group];
+        bool part = f->part_end > f->part_from && f->part_end <= group->bytes;
 
         if (!group->first_region)
             continue;
@@ -92,7 +93,9 @@ static bool make_change(predicting_t *p, const um_finding_t *f, size_t n)
             (um_changed_region_t){.label = group->label,
                                   .call_site = group->call_site,
                                   .bytes = group->bytes,
-                                  .first_region = group->first_region};
+                                  .first_region = group->first_region,
+                                  .part_from = part ? f->part_from : 0,
+                                  .part_end = part ? f->part_end : 0};
     }
     if (f->own) {
         const um_own_hint_t *own = &stat->uses.own[f->own - 1];

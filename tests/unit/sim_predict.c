@@ -139,6 +139,37 @@ Test(predict, a_change_leaves_the_workload_as_it_was)
                  UM_ERR_UNSUPPORTED);
 }
 
+/* A finding that is of a part says what that part is worth, not all of the region. */
+Test(predict, advice_for_a_part_moves_that_part_alone)
+{
+    um_gen_options_t options = {.bytes = 32 * MIB, .iterations = 4};
+    um_changed_region_t region = {.label = "data", .part_from = 4 * MIB, .part_end = 6 * MIB};
+    um_workload_change_t change = {.regions = &region, .n_regions = 1};
+    static const um_change_t of_a_part[] = {UM_CHANGE_MAP, UM_CHANGE_PREFETCH, UM_CHANGE_BOTH_WAYS};
+
+    cr_assert_eq(um_gen_workload("ping-pong", &options, &workload), UM_OK);
+    for (size_t i = 0; i < sizeof(of_a_part) / sizeof(of_a_part[0]); i++) {
+        um_workload_t *changed;
+        uint64_t hints = 0, addr = 0;
+
+        change.change = of_a_part[i];
+        cr_assert_eq(um_workload_changed(workload, &change, 1, 1024 * MIB, &changed), UM_OK);
+        for (uint64_t s = 0; s < changed->n_steps; s++) {
+            const um_event_t *event = changed->steps[s].event;
+
+            if (event && event->type == UM_EV_REGION_ALLOC && !addr)
+                addr = event->u.region_alloc.addr;
+            if (!event || event->type != UM_EV_HINT)
+                continue;
+            cr_assert_geq(event->u.hint.addr, addr + 4 * MIB);
+            cr_assert_leq(event->u.hint.addr + event->u.hint.bytes, addr + 6 * MIB);
+            hints++;
+        }
+        cr_assert_gt(hints, 0u);
+        um_workload_free(changed);
+    }
+}
+
 Test(predict, repeats_of_a_hint_are_left_out_and_the_first_one_is_not)
 {
     um_changed_region_t region = {.label = "data"};
