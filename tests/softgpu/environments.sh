@@ -118,6 +118,7 @@ ok "a GPU that others filled: nothing is hinted" no_hints
 ok "a GPU that others filled: said" says 'nothing prefetched; refused [0-9]+ capacity'
 unset SOFTGPU_USED
 # Each rank has its part, and a budget is kept to, whatever is free.
+unset UMRT_BUDGET
 too_little() {
     ok "$1: as alone" as_alone env "$2" "${run[@]}" "${program[@]}"
     ok "$1: nothing is hinted" no_hints
@@ -146,7 +147,7 @@ for _ in {1..100}; do
     sleep 0.1
 done
 ok "another process on the GPU: as alone" as_alone env UMRT_LOG_LEVEL=2 "${run[@]}" "${program[@]}"
-ok "another process on the GPU: seen" says '2 processes share gpu 0'
+ok "another process on the GPU: seen" says '([2-9]|[1-9][0-9]) processes share gpu 0' # other tests may run, too
 kill "$beside" 2>/dev/null
 wait "$beside" 2>/dev/null
 
