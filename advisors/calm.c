@@ -52,7 +52,7 @@ typedef struct region {
     uint32_t phases;                  /* in a row in which it was taken */
     uint32_t phase_takes, last_takes; /* launches in the latest of them and in the one before */
     int32_t device;
-    bool foreign;   /* the program advises on it itself, or several GPUs use it */
+    bool foreign;   /* the program advises on it itself, several GPUs use it, or it is a pool's */
     bool told;      /* keeping regions of its role has been found to win */
     bool gpu_first; /* the GPU was the first to touch it */
     /* going to and fro */
@@ -459,7 +459,8 @@ static void on_alloc(calm_t *self, const um_ev_region_alloc_t *alloc)
     *region = (region_t){.id = alloc->region,
                          .addr = alloc->addr,
                          .bytes = alloc->bytes,
-                         .role = um_region_role(alloc)};
+                         .role = um_region_role(alloc),
+                         .foreign = (alloc->flags & UM_REGION_POOL) != 0};
     region->told = winning(self, region) != NULL;
     region->wanted = concluded(self, region) == LOSES ? MANY : (uint32_t)self->rounds;
 }

@@ -8,6 +8,7 @@
 
 #include "advised.h"
 #include "core/log.h"
+#include "in_force.h"
 #include "uses.h"
 
 #define MAX_DEVICES     32
@@ -552,6 +553,7 @@ uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_c
     um_region_t region;
     uint64_t end = hint->addr + hint->bytes;
     uint32_t admitted = 0;
+    bool pooled = false;
 
     forget_lost(gate, cause->now_ns);
     piece.wait = cause->wait;
@@ -561,6 +563,7 @@ uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_c
         um_regions_find(gate->config.regions, hint->addr, &region) &&
         region.family == UM_FAMILY_MANAGED) {
         piece.region = region.id;
+        pooled = region.flags & UM_REGION_POOL;
         if (end > region.addr + region.bytes)
             end = region.addr + region.bytes;
     }
@@ -570,6 +573,9 @@ uint32_t um_gate_propose(um_gate_t *gate, const um_hint_t *hint, const um_gate_c
         if (piece.region)
             piece.bytes = piece_end(gate, &piece, end) - piece.addr;
         result = check(gate, &piece, cause);
+        /* The pages go to another allocation, and what lasts would stay with them. */
+        if (result == UM_HINT_PROPOSED && pooled && um_in_force_is_advice(piece.kind))
+            result = UM_HINT_REFUSED_CAPABILITY;
         if (result == UM_HINT_PROPOSED)
             result = submit(gate, &piece, cause);
         count(&gate->proposed, 1);

@@ -177,13 +177,13 @@ static void release(unsigned n)
     id[n] = 0;
 }
 
+static const uint64_t length[] = {1,           512,     4096,     65536,     2 * MIB - 1, 2 * MIB,
+                                  2 * MIB + 1, 3 * MIB, 64 * MIB, 300 * MIB, 5ULL << 30};
+
 static void allocate(unsigned n)
 {
     static const uint64_t base[] = {0x7e0000000000, 0x1000, 0,          UINT64_MAX - 64 * MIB,
                                     0x7fffffe00000, 1,      1ULL << 63, 0x7e0000000200};
-    static const uint64_t length[] = {1,           512,       4096,        65536,
-                                      2 * MIB - 1, 2 * MIB,   2 * MIB + 1, 3 * MIB,
-                                      64 * MIB,    300 * MIB, 5ULL << 30};
     uint8_t where = (uint8_t)take(1), what = (uint8_t)take(1);
     um_region_t region = {.family = what % 16 ? UM_FAMILY_MANAGED : UM_FAMILY_DEVICE,
                           .addr = base[where % 8] + (where / 8) * length[what % 11],
@@ -328,6 +328,14 @@ static void record(void)
     feed(&event);
 }
 
+static void context(void)
+{
+    um_event_t event = {.type = UM_EV_CONTEXT};
+
+    event.u.context = (um_ev_context_t){1, 0, UM_CONTEXT_CREATED};
+    feed(&event);
+}
+
 static void kernel(void)
 {
     static const char *const names[] = {"", "_Z1kPKfPf", "_Z1kPf", "k"};
@@ -346,17 +354,26 @@ static void kernel(void)
 
 static void learned(void)
 {
-    static const char *const who[] = {"footprint", "guard",       "calm",     "readback",
-                                      "ahead",     "read_mostly", "placement"};
-    static const char *const what[] = {"extent", "read", "kept", "copies", "calm", "readback", ""};
+    static const char *const who[] = {"footprint", "guard",       "calm",      "readback",
+                                      "ahead",     "read_mostly", "placement", "sequence"};
+    static const char *const what[] = {"extent",   "read",  "kept",   "copies", "calm",
+                                       "readback", "",      "mapped", "used",   "stride",
+                                       "launch",   "takes", "next"};
     um_event_t event = {.type = UM_EV_LEARNED};
     um_ev_learned_t *l = &event.u.learned;
+    um_ev_region_alloc_t like = {0};
+    uint8_t pick = (uint8_t)take(1);
 
-    l->who = who[take(1) % 7];
-    l->what = what[take(1) % 7];
+    l->who = who[pick < 224 ? pick % 7 : 7];
+    pick = (uint8_t)take(1);
+    l->what = what[pick < 128 ? pick % 7 : pick % 13];
     l->kernel = "_Z1kPKfPf";
     l->shape = take(2);
     l->role = take(1);
+    like.bytes = length[l->role % 11];
+    like.call_site = l->role / 11 % 3;
+    if (l->role >= 64)
+        l->role = um_region_role(&like);
     l->slot = (uint32_t)take(1);
     l->age = (uint32_t)take(1);
     l->count = take(2);
@@ -435,7 +452,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (um_hinter_new(&config, &hinter) != UM_OK)
         abort();
     sink = um_hinter_sink(hinter);
-    for (int32_t d = 0; d < 2; d++) {
+    for (int32_t d = 0; d < 1 + (int32_t)(answers / 4 % 2); d++) {
         um_event_t event = {.type = UM_EV_DEVICE};
         event.u.device =
             (um_ev_device_t){.device = d,
@@ -445,6 +462,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
                              .pci = ""};
         feed(&event);
     }
+    context();
     while (at < end) {
         uint8_t what = (uint8_t)take(1);
 

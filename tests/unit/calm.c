@@ -447,3 +447,31 @@ Test(calm, a_wait_that_ended_before_the_launch_does_not_speak_against_it)
     cr_assert_eq(let_go_by_calm(0), 0);
     program_stop();
 }
+
+/* Its advice would be refused: it is brought as if there were no such advisor. */
+Test(calm, what_comes_from_a_pool_is_left_to_others)
+{
+    um_region_t region = {.family = UM_FAMILY_MANAGED,
+                          .addr = FAKE_BASE,
+                          .bytes = 64 * MIB,
+                          .id = 1,
+                          .flags = UM_REGION_POOL | UM_REGION_ASYNC};
+    um_event_t event = event_alloc(1, 1, FAKE_BASE, 64 * MIB);
+    uint64_t bytes;
+    unsigned last;
+
+    program_start("calm,first_touch,ahead", NULL);
+    cr_assert_eq(um_regions_add(program.regions, &region, NULL, 0, NULL), UM_OK);
+    program.region[1].bytes = 64 * MIB;
+    event.u.region_alloc.flags = region.flags;
+    feed(event);
+    touch(0, 64 * MIB);
+    for (int i = 0; i < 8; i++) {
+        last = program.n_hints;
+        to_and_fro(64 * MIB, 2000);
+    }
+    cr_assert_eq(kept_by_calm(0), 0);
+    hints_by(last, "ahead", UM_HINT_PREFETCH, &bytes);
+    cr_assert_eq(bytes, 64 * MIB);
+    program_stop();
+}

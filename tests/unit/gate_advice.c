@@ -111,3 +111,22 @@ Test(gate, what_is_being_kept_is_not_held_back_for_ever)
     cr_assert_eq(propose(gate, 8 * MIB, 8 * MIB, 20000000000), 1, "its outcome was lost");
     finish(gate);
 }
+
+/* Its pages are another allocation's afterwards, and advice stays with the pages. */
+Test(gate, what_comes_from_a_pool_gets_no_advice_that_outlives_it)
+{
+    um_gate_t *gate = new_gate();
+    um_region_t region = {.family = UM_FAMILY_MANAGED,
+                          .addr = FAKE_BASE + 2 * REGION_BYTES,
+                          .bytes = 8 * MIB,
+                          .id = FAKE_REGION + 1,
+                          .flags = UM_REGION_POOL | UM_REGION_ASYNC};
+
+    cr_assert_eq(um_regions_add(regions, &region, NULL, 0, NULL), UM_OK);
+    cr_assert_eq(advise(gate, UM_HINT_PREFERRED_LOCATION, 2 * REGION_BYTES, 8 * MIB), 0);
+    cr_assert_eq(advise(gate, UM_HINT_ACCESSED_BY, 2 * REGION_BYTES, 8 * MIB), 0);
+    cr_assert_eq(advise(gate, UM_HINT_READ_MOSTLY, 2 * REGION_BYTES, 8 * MIB), 0);
+    expect_refused(gate, UM_HINT_REFUSED_CAPABILITY, 3);
+    cr_assert_eq(propose(gate, 2 * REGION_BYTES, 8 * MIB, 1), 1);
+    finish(gate);
+}
