@@ -7,11 +7,33 @@
  * 20-29 ms with a second, new kernel launched behind it, and 2.0 ms with that kernel loaded before.
  * Nothing can be done once the first one runs, so it is done at the end of the call that loads the
  * library, on the program's thread; a kernel takes some 0.1 ms that it would have taken at its launch.
- * That thread may be capturing a stream, or another one: the capture must not mind.
+ * That thread may be capturing a stream, or another one: the capture must not mind. And a kernel may be
+ * running that waits for that very thread, while loading may wait for the kernel: so it is left alone while
+ * a launch is outstanding, as far as waits for the whole context tell.
  */
 #include "live.h"
 
+#include <stdatomic.h>
+
 #define UM_PRELOAD_NS 5000000u /* no more after so long */
+
+/* The launches that there were when a wait for the whole context began that has ended. */
+static _Atomic uint64_t um_waited_for;
+static _Thread_local uint64_t um_at_entry;
+
+void um_preload_waits(bool exit)
+{
+    if (exit)
+        atomic_store_explicit(&um_waited_for, um_at_entry, memory_order_relaxed);
+    else
+        um_at_entry = atomic_load_explicit(&um_live.runtime->launches, memory_order_relaxed);
+}
+
+static bool um_is_outstanding(void)
+{
+    return atomic_load_explicit(&um_live.runtime->launches, memory_order_relaxed) !=
+           atomic_load_explicit(&um_waited_for, memory_order_relaxed);
+}
 
 static void um_preload(void *library, unsigned most)
 {
@@ -39,8 +61,8 @@ void um_on_library(const CUpti_CallbackData *info, const um_call_t *call)
 
     if (um_entering(info) || um_result(info) != CUDA_SUCCESS || !library || !info->context ||
         settings->mode < UM_MODE_HINT || !settings->preload_kernels || !um_live_managed() ||
-        !cuda->library_kernel_count || !cuda->library_kernels || !cuda->kernel_function ||
-        !cuda->func_load || !cuda->capture_mode)
+        um_is_outstanding() || !cuda->library_kernel_count || !cuda->library_kernels ||
+        !cuda->kernel_function || !cuda->func_load || !cuda->capture_mode)
         return;
     um_cuda_own = true;
     if (cuda->capture_mode(&mode) == CUDA_SUCCESS) {
