@@ -263,6 +263,7 @@ static inline void say(uint32_t region, uint32_t flags)
 
 typedef struct kept {
     um_event_t event[16];
+    char kernel[16][64]; /* the names: those of the events go with the run */
     unsigned n;
 } kept_t;
 
@@ -276,7 +277,10 @@ static inline void program_keep_one(void *ctx, const um_event_t *event)
     if (who && strcmp(event->u.learned.who, who) != 0)
         return;
     cr_assert_lt(kept.n, 16);
-    kept.event[kept.n++] = *event;
+    snprintf(kept.kernel[kept.n], sizeof(kept.kernel[0]), "%s", event->u.learned.kernel);
+    kept.event[kept.n] = *event;
+    kept.event[kept.n].u.learned.kernel = kept.kernel[kept.n];
+    kept.n++;
 }
 
 /* The run ends; what `who` learned in it is kept, NULL = anybody. */
