@@ -187,7 +187,7 @@ static uint32_t propose(um_hints_t *hints, const um_hint_t *hint)
         cause.captured = view->launch->flags & UM_LAUNCH_CAPTURED;
     } else if (view->alloc) {
         cause.context = view->context;
-    } else {
+    } else if (view->sync) {
         cause.context = view->sync->context;
         cause.stream = view->sync->stream;
         cause.wait = view->sync->kind ? view->sync->kind : UM_SYNC_DEVICE;
