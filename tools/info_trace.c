@@ -138,9 +138,9 @@ static void text(const json_t *root)
     json_t *n;
 
     um_print("%s", json_string_value(json_object_get(root, "file")));
-    printf(": %s in %s block%s, the last event %.6f s after the first, %s\n", um_say_bytes(a, number(root, "file_bytes")),
-           um_say_count(b, number(root, "blocks")), number(root, "blocks") == 1 ? "" : "s",
-           (double)number(root, "span_ns") / 1e9,
+    printf(": %s in %s block%s, the last event %.6f s after the first, %s\n",
+           um_say_bytes(a, number(root, "file_bytes")), um_say_count(b, number(root, "blocks")),
+           number(root, "blocks") == 1 ? "" : "s", (double)number(root, "span_ns") / 1e9,
            json_is_true(json_object_get(root, "finished"))
                ? "finished"
                : "not closed (killed, or still written)");
