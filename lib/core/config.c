@@ -37,6 +37,8 @@ const um_option_t um_option_table[] = {
      UM_OPTION_BYTES, 0, 1024 * UM_GIB, UM_AT(host_headroom_bytes)},
     {"budget", "auto", "of each GPU's memory for this process: auto (an even part where others work), all, 20G, 25%",
      UM_OPTION_BUDGET, 0, 0, UM_AT(budget)},
+    {"share-dir", "", "folder where processes that share a GPU see each other; \"\" = /dev/shm/umrt-UID",
+     UM_OPTION_STRING, 0, 0, UM_AT(share_dir)},
     {"piece-bytes", "32M", "size of one prefetch call",
      UM_OPTION_BYTES, 64 << 10, UM_GIB, UM_AT(piece_bytes)},
     {"workers", "2", "prefetch threads",

@@ -33,6 +33,7 @@ typedef struct um_settings {
     uint64_t headroom_bytes;           /* device memory that hints never use */
     uint64_t host_headroom_bytes;      /* likewise, of the machine's */
     char *budget;                      /* of each GPU, for this process */
+    char *share_dir;                   /* where processes that share a GPU see each other */
     uint64_t piece_bytes;              /* prefetch call size; H200: 32 MiB */
     uint64_t workers;                  /* prefetch threads; H200: 2 */
     uint64_t guard_per_mille;          /* of the time, for withheld baselines; see exec/guard.h */

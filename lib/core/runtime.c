@@ -135,7 +135,8 @@ static uint64_t host_bytes(void *ctx)
 
 static um_status_t start_share(const char *given)
 {
-    um_share_config_t config = {.local_ranks = local_ranks = um_local_ranks()};
+    um_share_config_t config = {.local_ranks = local_ranks = um_local_ranks(),
+                                .folder = self.settings.share_dir};
 
     if (given && !um_budget_parse(given, &config.budget)) {
         um_log(UM_LOG_WARN,

@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/config.h"
@@ -28,15 +26,20 @@ typedef struct gpu {
     uint32_t processes;
 } gpu_t;
 
+/* Our lock on the GPU's file. */
+typedef struct held {
+    int fd; /* -1 = none */
+    dev_t dev;
+    ino_t ino;
+} held_t;
+
 struct um_share {
-    um_share_config_t config;
-    uint32_t machine_gpus; /* 0 = not known */
-    uint32_t n;            /* GPUs that were described */
+    um_share_config_t config; /* not its strings */
+    uint32_t machine_gpus;    /* 0 = not known */
+    uint32_t n;               /* GPUs that were described */
     gpu_t gpu[MAX_DEVICES];
-    struct {
-        int fd; /* -1 = none */
-        ino_t file;
-    } name[MAX_DEVICES]; /* ours */
+    held_t held[MAX_DEVICES];
+    char *folder; /* NULL = the usual ones */
 };
 
 /* ---- what is said ---- */
@@ -116,66 +119,122 @@ static uint32_t entries(const char *folder)
     return n;
 }
 
-static socklen_t name_of(const gpu_t *gpu, uint32_t slot, struct sockaddr_un *out)
+/* The user's own folder, or -1: what is in one that others may write to says nothing. */
+static int open_folder(const char *path)
 {
-    int length;
+    int fd;
+    struct stat file;
 
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    length = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "umrt/%u/%s/%u",
-                      (unsigned)getuid(), gpu->uuid, (unsigned)slot);
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-}
-
-/* Binds the first name that is free. -1 = none. */
-static int bind_name(const gpu_t *gpu)
-{
-    int low = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), fd;
-    struct sockaddr_un name;
-
-    if (low < 0)
+    mkdir(path, 0700);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        um_log_once(UM_LOG_INFO, "%s: %s: other processes on the GPU are not seen there", path,
+                    strerror(errno));
         return -1;
-    fd = fcntl(low, F_DUPFD_CLOEXEC, FIRST_FD);
-    if (fd >= 0)
-        close(low);
-    else
-        fd = low;
-    for (uint32_t slot = 0; slot < UM_SHARE_PROCESSES; slot++) {
-        socklen_t length = name_of(gpu, slot, &name);
-
-        if (bind(fd, (struct sockaddr *)&name, length) == 0)
-            return fd;
-        if (errno != EADDRINUSE)
-            break;
     }
+    if (fstat(fd, &file) == 0 && file.st_uid == geteuid() && !(file.st_mode & 022))
+        return fd;
+    um_log_once(UM_LOG_WARN,
+                "%s is not this user's alone: other processes on the GPU are not seen there", path);
     close(fd);
     return -1;
 }
 
-static void take_name(um_share_t *share, int32_t device)
+static int open_any_folder(const um_share_t *share)
 {
-    struct stat file;
-    int fd = bind_name(&share->gpu[device]);
+    /* The first is anybody's to make. The second is not, but comes and goes with logins. */
+    static const char *const usual[] = {"/dev/shm/umrt-%u", "/run/user/%u/umrt"};
+    char path[64];
+    int fd = -1;
 
-    if (fd < 0 || fstat(fd, &file) != 0)
-        return;
-    share->name[device].fd = fd;
-    share->name[device].file = file.st_ino;
+    if (share->folder)
+        return open_folder(share->folder);
+    for (size_t i = 0; fd < 0 && i < sizeof(usual) / sizeof(usual[0]); i++) {
+        snprintf(path, sizeof(path), usual[i], (unsigned)geteuid());
+        fd = open_folder(path);
+    }
+    return fd;
 }
 
-static uint32_t taken_names(const gpu_t *gpu)
+static bool is_file(const held_t *held, struct stat *file)
 {
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_un name;
-    uint32_t n = 0;
+    return held->fd >= 0 && fstat(held->fd, file) == 0 && file->st_dev == held->dev &&
+           file->st_ino == held->ino;
+}
 
-    for (uint32_t slot = 0; fd >= 0 && slot < UM_SHARE_PROCESSES; slot++) {
-        socklen_t length = name_of(gpu, slot, &name);
+/* The program may have closed ours, and have another file under its number. */
+static void let_go(held_t *held)
+{
+    struct stat file;
 
-        n += connect(fd, (struct sockaddr *)&name, length) == 0;
-    }
-    if (fd >= 0)
+    if (is_file(held, &file))
+        close(held->fd);
+    held->fd = -1;
+}
+
+static struct flock place(uint32_t first, uint32_t n)
+{
+    return (struct flock){.l_type = F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = (off_t)first,
+                          .l_len = (off_t)n};
+}
+
+/* Opens the GPU's file, and locks the first byte that nobody has. */
+static void hold(const um_share_t *share, const gpu_t *gpu, held_t *held)
+{
+    int folder = open_any_folder(share), low, fd;
+    struct stat file;
+
+    if (folder < 0)
+        return;
+    low = openat(folder, gpu->uuid, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    close(folder);
+    if (low < 0)
+        return;
+    if ((fd = fcntl(low, F_DUPFD_CLOEXEC, FIRST_FD)) >= 0)
+        close(low);
+    else
+        fd = low;
+    if (fstat(fd, &file) != 0) {
         close(fd);
+        return;
+    }
+    *held = (held_t){fd, file.st_dev, file.st_ino};
+    for (uint32_t slot = 0; slot < UM_SHARE_PROCESSES; slot++) {
+        struct flock lock = place(slot, 1);
+
+        if (fcntl(fd, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES))
+            break;
+    }
+}
+
+static uint32_t locked_by_others(int fd)
+{
+    uint32_t n = 0, slot = 0;
+
+    while (slot < UM_SHARE_PROCESSES) {
+        struct flock lock = place(slot, UM_SHARE_PROCESSES - slot);
+
+        if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+            break;
+        n++;
+        slot = (uint32_t)lock.l_start + 1;
+    }
     return n;
+}
+
+static uint32_t processes_there(const um_share_t *share, const gpu_t *gpu, held_t *held)
+{
+    struct stat file;
+
+    if (!gpu->uuid[0])
+        return 1;
+    if (!is_file(held, &file) || file.st_nlink == 0) { /* removed: later ones have another */
+        let_go(held);
+        hold(share, gpu, held);
+    }
+    return held->fd < 0 ? 1 : 1 + locked_by_others(held->fd);
 }
 
 /* Ranks go over the machine's GPUs evenly. */
@@ -196,14 +255,12 @@ uint32_t um_share_processes(um_share_t *share, int32_t device, uint64_t now_ns)
     gpu = &share->gpu[device];
     if (gpu->asked_ns && now_ns - gpu->asked_ns < ASK_PERIOD_NS)
         return gpu->processes;
-    if (gpu->uuid[0] && share->name[device].fd < 0)
-        take_name(share, device);
-    there = gpu->uuid[0] ? taken_names(gpu) : 1;
+    there = processes_there(share, gpu, &share->held[device]);
     if (there < ranks)
         there = ranks;
     if (there > 1 && there != gpu->processes)
         um_log(UM_LOG_INFO, "%u processes share gpu %d", (unsigned)there, device);
-    gpu->processes = there ? there : 1;
+    gpu->processes = there;
     gpu->asked_ns = now_ns ? now_ns : 1;
     return gpu->processes;
 }
@@ -239,7 +296,8 @@ void um_share_device(um_share_t *share, const um_ev_device_t *device)
     gpu = &share->gpu[device->device];
     share->n += !gpu->known;
     gpu->known = true;
-    snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", device->uuid);
+    if (!strchr(device->uuid, '/')) /* it names a file */
+        snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", device->uuid);
 }
 
 um_status_t um_share_new(const um_share_config_t *config, um_share_t **out)
@@ -248,25 +306,22 @@ um_status_t um_share_new(const um_share_config_t *config, um_share_t **out)
 
     if (!share)
         return UM_ERR_NO_MEMORY;
+    if (config->folder && *config->folder && !(share->folder = strdup(config->folder))) {
+        free(share);
+        return UM_ERR_NO_MEMORY;
+    }
     share->config = *config;
     share->machine_gpus = entries(config->gpus ? config->gpus : DRIVERS_GPUS);
     for (int d = 0; d < MAX_DEVICES; d++)
-        share->name[d].fd = -1;
+        share->held[d].fd = -1;
     *out = share;
     return UM_OK;
 }
 
-/* The program may have closed ours, and have another file under its number. */
 void um_share_abandon(um_share_t *share)
 {
-    for (int d = 0; d < MAX_DEVICES; d++) {
-        int fd = share->name[d].fd;
-        struct stat file;
-
-        if (fd >= 0 && fstat(fd, &file) == 0 && S_ISSOCK(file.st_mode) &&
-            file.st_ino == share->name[d].file)
-            close(fd);
-    }
+    for (int d = 0; d < MAX_DEVICES; d++)
+        let_go(&share->held[d]);
 }
 
 void um_share_free(um_share_t *share)
@@ -274,5 +329,6 @@ void um_share_free(um_share_t *share)
     if (!share)
         return;
     um_share_abandon(share);
+    free(share->folder);
     free(share);
 }

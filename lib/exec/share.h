@@ -4,8 +4,10 @@
  *
  * Processes are counted in two ways, and the larger number holds: the ranks that the launcher says there are on this
  * machine, over the machine's GPUs; and the processes of umrt's, of this user, that hint for the very GPU
- * now. Each of those binds a name that is made of the GPU's uuid (an abstract socket: no file, and gone with
- * the process, however that ends). Processes in another network namespace, a container's, are not seen.
+ * now. Each of those holds a lock in a file named by the GPU's uuid, in a folder that is the user's alone, where
+ * nobody else can hold one; a lock is gone with its process, however that ends. Without such a folder a process
+ * counts itself alone, and those in a container of their own are not seen, unless the containers have a
+ * folder in common and are told of it.
  *
  * Threads: one, but for um_share_abandon.
  */
@@ -40,7 +42,8 @@ typedef struct um_share um_share_t;
 typedef struct um_share_config {
     um_budget_t budget;
     uint32_t local_ranks;
-    const char *gpus; /* folder with an entry for each GPU of the machine; NULL = the driver's */
+    const char *folder; /* of the locks; NULL or "" = /dev/shm/umrt-UID, or /run/user/UID/umrt */
+    const char *gpus;   /* folder with an entry for each GPU of the machine; NULL = the driver's */
 } um_share_config_t;
 
 um_status_t um_share_new(const um_share_config_t *config, um_share_t **out);

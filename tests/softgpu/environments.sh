@@ -118,7 +118,6 @@ ok "a GPU that others filled: nothing is hinted" no_hints
 ok "a GPU that others filled: said" says 'nothing prefetched; refused [0-9]+ capacity'
 unset SOFTGPU_USED
 # Each rank has its part, and a budget is kept to, whatever is free.
-unset UMRT_BUDGET
 too_little() {
     ok "$1: as alone" as_alone env "$2" "${run[@]}" "${program[@]}"
     ok "$1: nothing is hinted" no_hints
@@ -140,14 +139,15 @@ ok "no budget" gives 2 "$umrt" run --budget=half -- "${program[@]}"
 ok "no budget: said" says "budget.*half"
 unset SOFTGPU_MEMORY UMRT_HEADROOM_BYTES
 # Other processes of umrt's on the GPU are seen; nobody told of them.
+export UMRT_SHARE_DIR=$tmp/beside
 timeout 60 "$umrt" run -q --budget all -- "$programs/soak" 20 >/dev/null 2>&1 </dev/null &
 beside=$!
 for _ in {1..100}; do
-    grep -q "@umrt/$(id -u)/GPU-" /proc/net/unix && break
+    [ -n "$(find "$UMRT_SHARE_DIR" -name 'GPU-*')" ] && break
     sleep 0.1
 done
 ok "another process on the GPU: as alone" as_alone env UMRT_LOG_LEVEL=2 "${run[@]}" "${program[@]}"
-ok "another process on the GPU: seen" says '([2-9]|[1-9][0-9]) processes share gpu 0' # other tests may run, too
+ok "another process on the GPU: seen" says '2 processes share gpu 0'
 kill "$beside" 2>/dev/null
 wait "$beside" 2>/dev/null
 

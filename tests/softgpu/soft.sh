@@ -5,7 +5,7 @@
 unset "${!SOFTGPU_@}" "${!CUDA_@}"
 soft=$UM_BUILDDIR/tests/softgpu
 export CUDA_HOME=$soft LD_LIBRARY_PATH=$soft/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export UMRT_BUDGET=all # the other tests that run now are no ranks of a job
+export UMRT_SHARE_DIR=$tmp/share # the other tests that run now are not on this GPU
 export KERNELS=$UM_SRCDIR/examples/driver_api/kernels.ptx
 programs=$soft/bin
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,17 +22,38 @@ static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_SIZE",
                                         "SLURM_NTASKS_PER_NODE",
                                         "SLURM_NODEID"};
 
+static char folder[32];
+
 static void nobody_says(void)
 {
+    snprintf(folder, sizeof(folder), "/tmp/umrt-share-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
         unsetenv(variables[i]);
 }
 
-TestSuite(share, .init = nobody_says);
-
-static um_share_t *share_of(const char *budget, uint32_t ranks, uint32_t gpus)
+static const char *file_of(const char *name)
 {
-    um_share_config_t config = {.local_ranks = ranks, .gpus = "/nowhere"};
+    static char path[64];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return path;
+}
+
+static void tidy(void)
+{
+    unlink(file_of("GPU-0"));
+    unlink(file_of("GPU-1"));
+    unlink(file_of("link"));
+    rmdir(file_of("made"));
+    rmdir(folder);
+}
+
+TestSuite(share, .init = nobody_says, .fini = tidy);
+
+static um_share_t *share_in(const char *where, const char *budget, uint32_t ranks, uint32_t gpus)
+{
+    um_share_config_t config = {.local_ranks = ranks, .folder = where, .gpus = "/nowhere"};
     um_share_t *share;
 
     cr_assert(um_budget_parse(budget, &config.budget), "%s", budget);
@@ -40,11 +62,15 @@ static um_share_t *share_of(const char *budget, uint32_t ranks, uint32_t gpus)
         char uuid[48];
         um_ev_device_t device = {.device = (int32_t)d, .uuid = uuid};
 
-        /* Nobody else's, whatever else runs here. */
-        snprintf(uuid, sizeof(uuid), "GPU-test-%d-%u", (int)getpid(), d);
+        snprintf(uuid, sizeof(uuid), "GPU-%u", d);
         um_share_device(share, &device);
     }
     return share;
+}
+
+static um_share_t *share_of(const char *budget, uint32_t ranks, uint32_t gpus)
+{
+    return share_in(folder, budget, ranks, gpus);
 }
 
 Test(share, budgets_are_read_as_they_are_written)
@@ -128,24 +154,24 @@ Test(share, ranks_with_a_gpu_each_have_all_of_it)
 /* Launchers that show each rank its own GPU alone: the machine has more. */
 Test(share, the_machines_gpus_count_and_not_those_that_are_shown)
 {
-    char folder[] = "/tmp/umrt-gpus-XXXXXX", path[64];
-    um_share_config_t config = {.local_ranks = 2, .gpus = folder};
+    char gpus[] = "/tmp/umrt-gpus-XXXXXX", path[64];
+    um_share_config_t config = {.local_ranks = 2, .folder = folder, .gpus = gpus};
     um_share_t *share;
 
-    cr_assert_not_null(mkdtemp(folder));
+    cr_assert_not_null(mkdtemp(gpus));
     for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof(path), "%s/0000:0%d:00.0", folder, i);
+        snprintf(path, sizeof(path), "%s/0000:0%d:00.0", gpus, i);
         fclose(fopen(path, "w"));
     }
     cr_assert_eq(um_share_new(&config, &share), UM_OK);
-    um_share_device(share, &(um_ev_device_t){.device = 0, .uuid = "GPU-test-shown"});
+    um_share_device(share, &(um_ev_device_t){.device = 0, .uuid = "GPU-0"});
     cr_assert_eq(um_share_processes(share, 0, 1), 1);
     um_share_free(share);
     for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof(path), "%s/0000:0%d:00.0", folder, i);
+        snprintf(path, sizeof(path), "%s/0000:0%d:00.0", gpus, i);
         unlink(path);
     }
-    rmdir(folder);
+    rmdir(gpus);
 }
 
 Test(share, the_users_word_is_what_counts)
@@ -247,6 +273,97 @@ Test(share, a_file_of_the_programs_under_our_number_stays_open)
     cr_assert_eq(dup2(file[0], fd), fd); /* as programs do that close all they do not know */
     um_share_free(share);
     cr_assert_neq(fcntl(fd, F_GETFD), -1);
+}
+
+/* Processes that see each other: of two. */
+static void both_see(uint32_t n, const char *one, const char *two)
+{
+    um_share_t *first = share_in(one, "auto", 1, 1), *second = share_in(two, "auto", 1, 1);
+
+    cr_assert_eq(um_share_processes(first, 0, 1), 1, "%s", one);
+    cr_assert_eq(um_share_processes(second, 0, 1), n, "%s and %s", one, two);
+    cr_assert_eq(um_share_processes(first, 0, 2000000000u), n, "%s and %s", one, two);
+    um_share_free(first);
+    um_share_free(second);
+}
+
+Test(share, folders_are_worlds_of_their_own)
+{
+    both_see(2, folder, folder);
+    both_see(2, file_of("made"), file_of("made"));
+    both_see(1, folder, file_of("made"));
+    unlink(file_of("made/GPU-0"));
+}
+
+Test(share, a_folder_that_others_may_write_to_says_nothing)
+{
+    static const mode_t bad[] = {0777, 01777, 0770, 0720, 0702};
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_assert_eq(chmod(folder, bad[i]), 0);
+        both_see(1, folder, folder);
+        cr_assert_eq(access(file_of("GPU-0"), F_OK), -1);
+    }
+    cr_assert_eq(chmod(folder, 0755), 0);
+    both_see(2, folder, folder);
+}
+
+Test(share, the_folder_of_another_user_says_nothing)
+{
+    if (geteuid() != 0) {
+        both_see(1, "/", "/");
+        return;
+    }
+    cr_assert_eq(chown(folder, 12345, 12345), 0);
+    both_see(1, folder, folder);
+    cr_assert_eq(access(file_of("GPU-0"), F_OK), -1);
+}
+
+Test(share, a_link_to_a_folder_says_nothing)
+{
+    cr_assert_eq(symlink(folder, file_of("link")), 0);
+    both_see(1, file_of("link"), file_of("link"));
+    cr_assert_eq(access(file_of("GPU-0"), F_OK), -1);
+}
+
+Test(share, where_there_can_be_no_folder_a_process_counts_itself_alone)
+{
+    both_see(1, "/nowhere/at/all", "/nowhere/at/all");
+    both_see(1, "/proc/self/umrt", "/proc/self/umrt");
+    both_see(1, "/dev/null", "/dev/null");
+}
+
+/* Whose lock is in a file that is no more: clean-up at log-out, a program that closes what it does not know. */
+Test(share, who_was_lost_is_seen_again)
+{
+    um_share_t *share = share_of("auto", 1, 1), *other = share_of("auto", 1, 1);
+    uint64_t now_ns = 1;
+
+    cr_assert_eq(um_share_processes(share, 0, now_ns), 1);
+    cr_assert_eq(unlink(file_of("GPU-0")), 0);
+    cr_assert_eq(um_share_processes(other, 0, now_ns += 2000000000u), 1);
+    cr_assert_eq(um_share_processes(share, 0, now_ns += 2000000000u), 2);
+    cr_assert_eq(um_share_processes(other, 0, now_ns += 2000000000u), 2);
+    for (int fd = 200; fd < 210; fd++)
+        close(fd);
+    cr_assert_eq(um_share_processes(share, 0, now_ns += 2000000000u), 1);
+    cr_assert_eq(um_share_processes(other, 0, now_ns += 2000000000u), 2);
+    um_share_free(share);
+    um_share_free(other);
+}
+
+Test(share, a_uuid_is_no_path)
+{
+    um_share_config_t config = {.local_ranks = 1, .folder = folder, .gpus = "/nowhere"};
+    um_share_t *share;
+
+    cr_assert_eq(um_share_new(&config, &share), UM_OK);
+    um_share_device(share, &(um_ev_device_t){.device = 0, .uuid = "../umrt-test-escaped"});
+    um_share_device(share, &(um_ev_device_t){.device = 1, .uuid = ".."});
+    cr_assert_eq(um_share_processes(share, 0, 1), 1);
+    cr_assert_eq(um_share_processes(share, 1, 1), 1);
+    cr_assert_eq(access(file_of("../umrt-test-escaped"), F_OK), -1);
+    um_share_free(share);
 }
 
 Test(share, of_a_gpu_that_nobody_described_there_is_no_limit)
