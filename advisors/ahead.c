@@ -15,12 +15,10 @@
  * run to run; before it was ever brought, as many are expected as there have been. Such a prefetch does not race: it goes on after the
  * launch that it begins with.
  */
-#include <string.h>
-
+#include "roles.h"
 #include "um_advisor.h"
 
 #define REGIONS    1024u /* by id modulo this: the latest ones */
-#define ROLES      256u  /* likewise */
 #define TAKES      8u    /* an eighth of it is what the CPU must take for it to be taken back */
 #define BACKS      2u    /* times that it was, from which on it is taken to go on so */
 #define HURRIED_NS 1000000u
@@ -32,15 +30,10 @@ typedef struct region {
     uint64_t brought_bytes; /* since it was taken back */
 } region_t;
 
-typedef struct role {
-    uint64_t role, launches; /* from its coming to the GPU to the CPU's taking it back */
-    uint64_t backs;          /* times that it has */
-} role_t;
-
 typedef struct ahead {
     uint64_t dense_limit, min, min_hurried, pays_off, pays_back;
     region_t region[REGIONS];
-    role_t role[ROLES];
+    um_roles_t roles;
 } ahead_t;
 
 static const um_advisor_option_t options[] = {
@@ -66,13 +59,10 @@ static region_t *find(ahead_t *self, uint32_t id)
     return id && region->id == id ? region : NULL;
 }
 
-static role_t *role_of(ahead_t *self, uint64_t id)
+/* A finding from two launches on, or once the CPU was seen to take it back. */
+static void count(um_role_t *role)
 {
-    role_t *role = &self->role[id % ROLES];
-
-    if (role->role != id)
-        *role = (role_t){.role = id};
-    return role;
+    role->count = role->launches > 1 || role->backs;
 }
 
 static void on_launch(ahead_t *self, const um_ev_launch_t *launch, uint64_t now_ns)
@@ -81,14 +71,15 @@ static void on_launch(ahead_t *self, const um_ev_launch_t *launch, uint64_t now_
         return;
     for (uint32_t i = 0; i < launch->n_args; i++) {
         region_t *region = find(self, launch->args[i].region);
-        role_t *role;
+        um_role_t *role;
 
         if (!region || (region->launches && region->last_ns == now_ns))
             continue; /* another pointer into it */
-        role = role_of(self, region->role);
+        role = um_roles_entry(&self->roles, region->role);
         /* What faults have brought may be taken back unseen, page by page. */
         if (region->launches > role->launches && (region->brought_bytes || !role->backs))
             role->launches = region->launches;
+        count(role);
         region->last_ns = now_ns;
         region->taken_bytes = 0;
         region->launches++;
@@ -100,7 +91,7 @@ static void on_residency(ahead_t *self, const um_ev_residency_t *residency)
 {
     region_t *region = find(self, residency->region);
     uint64_t all = region ? region->bytes : 0, brought = region ? region->brought_bytes : 0;
-    role_t *role;
+    um_role_t *role;
 
     if (!region || region->launches < 2 || residency->present_bytes != residency->bytes)
         return;
@@ -109,10 +100,11 @@ static void on_residency(ahead_t *self, const um_ev_residency_t *residency)
     region->taken_bytes += residency->bytes;
     if (region->taken_bytes < all / TAKES)
         return;
-    role = role_of(self, region->role);
+    role = um_roles_entry(&self->roles, region->role);
     if (region->brought_bytes)
         role->launches = region->launches - 1;
     role->backs++;
+    count(role);
     region->launches = 1;
     region->brought_bytes = 0;
 }
@@ -131,10 +123,10 @@ static void on_hint(ahead_t *self, const um_ev_hint_t *hint)
 
 static void on_learned(ahead_t *self, const um_ev_learned_t *learned)
 {
-    if (strcmp(learned->who, "ahead") == 0 && strcmp(learned->what, "used") == 0)
-        *role_of(self, learned->role) = (role_t){.role = learned->role,
-                                                 .launches = learned->value[0],
-                                                 .backs = learned->value[1]};
+    um_role_t *role = um_roles_learn(&self->roles, learned, "ahead", "used");
+
+    if (role)
+        count(role);
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -168,22 +160,7 @@ static void observe(void *state, const um_event_t *event)
 
 static void learned(const void *state, um_event_fn emit, void *ctx)
 {
-    const ahead_t *self = state;
-
-    for (uint32_t i = 0; i < ROLES; i++) {
-        um_event_t event = {.type = UM_EV_LEARNED};
-
-        if (self->role[i].launches < 2 && !self->role[i].backs)
-            continue;
-        event.u.learned = (um_ev_learned_t){.who = "ahead",
-                                            .what = "used",
-                                            .kernel = "",
-                                            .role = self->role[i].role,
-                                            .slot = UM_SLOT_NONE,
-                                            .count = 1,
-                                            .value = {self->role[i].launches, self->role[i].backs}};
-        emit(ctx, &event);
-    }
+    um_roles_tell(&((const ahead_t *)state)->roles, "used", emit, ctx);
 }
 
 /* ---- deciding ---- */
@@ -195,16 +172,16 @@ static worth_t worth_of(const ahead_t *self, const um_view_t *view)
 {
     const um_stretch_t *stretch = um_view_stretch(view);
     const region_t *region = &self->region[stretch->region % REGIONS];
-    const role_t *role = &self->role[region->role % ROLES];
+    const um_role_t *role =
+        region->id == stretch->region ? um_roles_find(&self->roles, region->role) : NULL;
     um_footprint_t known = um_view_footprint(view);
-    bool counted = region->id == stretch->region && role->role == region->role;
-    uint64_t pays_off = counted && role->backs >= BACKS ? self->pays_back : self->pays_off;
+    uint64_t pays_off = role && role->backs >= BACKS ? self->pays_back : self->pays_off;
 
     if (!known.launches)
         return stretch->range_bytes <= self->dense_limit ? BY_LAUNCH : NOT;
     if (known.density_percent >= pays_off)
         return BY_LAUNCH;
-    return counted && known.density_percent * role->launches >= pays_off ? BY_LAUNCHES : NOT;
+    return role && known.density_percent * role->launches >= pays_off ? BY_LAUNCHES : NOT;
 }
 
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)

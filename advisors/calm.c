@@ -14,10 +14,10 @@
  */
 #include <string.h>
 
+#include "roles.h"
 #include "um_advisor.h"
 
 #define REGIONS      1024u                          /* by id modulo this: the latest ones */
-#define ROLES        256u                           /* likewise */
 #define PHASES       64u                            /* looked back over */
 #define BEFORE       4u                             /* phases that say how long one takes */
 #define AFTER        8u                             /* likewise, once it is kept */
@@ -73,16 +73,6 @@ typedef struct region {
     uint32_t after;                    /* so many */
 } region_t;
 
-/* What was found out about regions of a role. */
-typedef struct role {
-    uint64_t role;
-    uint32_t verdict; /* verdict_t */
-    uint32_t count;
-    uint64_t first, end; /* offsets of what is kept */
-    bool gpu_first;
-} role_t;
-typedef enum verdict { NONE = 0, WINS = 1, LOSES = 2 } verdict_t;
-
 typedef struct calm {
     uint64_t rounds, limit, term, link, worth;
     uint32_t phase;
@@ -92,7 +82,7 @@ typedef struct calm {
     phase_t now;
     phase_t past[PHASES];
     region_t region[REGIONS];
-    role_t role[ROLES];
+    um_roles_t roles;
 } calm_t;
 
 static const um_advisor_option_t options[] = {
@@ -138,32 +128,21 @@ static uint64_t whole_blocks(uint64_t addr)
 
 /* ---- roles ---- */
 
-static void conclude(calm_t *self, const region_t *region, verdict_t verdict)
+static void conclude(calm_t *self, const region_t *region, um_verdict_t verdict)
 {
-    role_t *role = &self->role[region->role % ROLES];
+    um_role_t *role = um_roles_conclude(&self->roles, region->role, verdict);
 
-    if (role->role != region->role)
-        *role = (role_t){.role = region->role};
-    role->count = role->verdict == (uint32_t)verdict ? role->count + 1 : 1;
-    role->verdict = verdict;
     role->first = region->from - region->addr;
     role->end = region->to - region->addr;
     role->gpu_first = region->gpu_first;
 }
 
-static verdict_t concluded(const calm_t *self, const region_t *region)
-{
-    const role_t *role = &self->role[region->role % ROLES];
-
-    return role->role == region->role ? (verdict_t)role->verdict : NONE;
-}
-
 /* What a region of its role is best kept of; NULL = nothing is known, or it does not fit. */
-static const role_t *winning(const calm_t *self, const region_t *region)
+static const um_role_t *winning(const calm_t *self, const region_t *region)
 {
-    const role_t *role = &self->role[region->role % ROLES];
+    const um_role_t *role = um_roles_find(&self->roles, region->role);
 
-    return concluded(self, region) == WINS && role->end <= region->bytes ? role : NULL;
+    return role && role->verdict == UM_WINS && role->end <= region->bytes ? role : NULL;
 }
 
 /* ---- to and fro ---- */
@@ -242,11 +221,11 @@ static void on_taken(calm_t *self, uint32_t id, uint64_t addr, uint64_t end)
 
 /* ---- launches ---- */
 
-static void release(calm_t *self, region_t *region, uint32_t wanted, verdict_t verdict)
+static void release(calm_t *self, region_t *region, uint32_t wanted, um_verdict_t verdict)
 {
     region->state = RELEASING;
     region->wanted = wanted;
-    if (verdict != NONE)
+    if (verdict != UM_VERDICT_NONE)
         conclude(self, region, verdict);
 }
 
@@ -285,15 +264,15 @@ static bool slows_down(region_t *region, const phase_t *phase)
 static void judge(calm_t *self, region_t *region, const phase_t *phase)
 {
     if (slows_down(region, phase)) {
-        release(self, region, MANY, LOSES);
+        release(self, region, MANY, UM_LOSES);
     } else if (short_enough(self, region, phase)) {
         if (++region->passed == SURE && region->state == KEPT)
-            conclude(self, region, WINS);
+            conclude(self, region, UM_WINS);
     } else if (region->least_ns || region->state == KEPT) {
-        release(self, region, MANY, LOSES);
+        release(self, region, MANY, UM_LOSES);
     } else {
         /* Long, but so it may have been before. Others may be on trial at the same time. */
-        release(self, region, 3 + region->id % 4, NONE);
+        release(self, region, 3 + region->id % 4, UM_VERDICT_NONE);
     }
 }
 
@@ -341,7 +320,7 @@ static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch
     if (region->takes && region->device != launch->device) {
         region->foreign = true;
         if (kept)
-            release(self, region, MANY, NONE);
+            release(self, region, MANY, UM_VERDICT_NONE);
     }
     region->device = launch->device;
     if (region->takes && region->used_phase != self->phase)
@@ -363,7 +342,8 @@ static void on_take(calm_t *self, region_t *region, const um_ev_launch_t *launch
     self->now.moved_bytes += region->kept_to - region->from;
     self->now.saved_ns += saved_ns(self, region->kept_to - region->from);
     if (gone_quiet(self, region))
-        release(self, region, region->wanted < MANY ? 2 * region->wanted + 1 : MANY, NONE);
+        release(self, region, region->wanted < MANY ? 2 * region->wanted + 1 : MANY,
+                UM_VERDICT_NONE);
 }
 
 static void on_launch(calm_t *self, const um_ev_launch_t *launch, uint64_t now_ns)
@@ -452,6 +432,7 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
 static void on_alloc(calm_t *self, const um_ev_region_alloc_t *alloc)
 {
     region_t *region = &self->region[alloc->region % REGIONS];
+    const um_role_t *role;
 
     /* One that is kept must not be forgotten. */
     if (alloc->family != UM_FAMILY_MANAGED || (region->id && region->state != WATCHED))
@@ -462,46 +443,13 @@ static void on_alloc(calm_t *self, const um_ev_region_alloc_t *alloc)
                          .role = um_region_role(alloc),
                          .foreign = (alloc->flags & UM_REGION_POOL) != 0};
     region->told = winning(self, region) != NULL;
-    region->wanted = concluded(self, region) == LOSES ? MANY : (uint32_t)self->rounds;
-}
-
-/* ---- from run to run ---- */
-
-static void on_learned(calm_t *self, const um_ev_learned_t *learned)
-{
-    uint64_t verdict = learned->value[0];
-
-    if (strcmp(learned->who, "calm") != 0 || strcmp(learned->what, "kept") != 0 ||
-        (verdict != WINS && verdict != LOSES) || learned->value[1] >= learned->value[2])
-        return;
-    self->role[learned->role % ROLES] = (role_t){.role = learned->role,
-                                                 .verdict = (uint32_t)verdict,
-                                                 .count = (uint32_t)learned->count,
-                                                 .first = learned->value[1],
-                                                 .end = learned->value[2],
-                                                 .gpu_first = learned->value[3] != 0};
+    role = um_roles_find(&self->roles, region->role);
+    region->wanted = role && role->verdict == UM_LOSES ? MANY : (uint32_t)self->rounds;
 }
 
 static void learned(const void *state, um_event_fn emit, void *ctx)
 {
-    const calm_t *self = state;
-
-    for (uint32_t i = 0; i < ROLES; i++) {
-        const role_t *role = &self->role[i];
-        um_event_t event = {.type = UM_EV_LEARNED};
-
-        if (!role->verdict)
-            continue;
-        event.u.learned =
-            (um_ev_learned_t){.who = "calm",
-                              .what = "kept",
-                              .kernel = "",
-                              .role = role->role,
-                              .slot = UM_SLOT_NONE,
-                              .count = role->count,
-                              .value = {role->verdict, role->first, role->end, role->gpu_first}};
-        emit(ctx, &event);
-    }
+    um_roles_tell(&((const calm_t *)state)->roles, "kept", emit, ctx);
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -541,7 +489,7 @@ static void observe(void *state, const um_event_t *event)
         on_hint(self, &event->u.hint);
         break;
     case UM_EV_LEARNED:
-        on_learned(self, &event->u.learned);
+        um_roles_learn_verdict(&self->roles, &event->u.learned, "calm", "kept");
         break;
     default:
         break;
@@ -583,7 +531,7 @@ static bool is_tiny_and_back(const calm_t *self, const um_view_t *view, const re
 /* What is to be kept from now on; false = nothing more. */
 static bool plan(const calm_t *self, const um_view_t *view, const region_t *region, um_hint_t *out)
 {
-    const role_t *role = winning(self, region);
+    const um_role_t *role = winning(self, region);
     uint64_t from = region->kept_to, to = whole_blocks(region->to - 1);
     uint64_t span = region->seen_to - region->seen_from;
 
@@ -674,7 +622,7 @@ static void decide_alloc(const void *state, const um_view_t *view, um_hints_t *h
     const calm_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);
     const region_t *region = &self->region[stretch->region % REGIONS];
-    const role_t *role = region->id == stretch->region ? winning(self, region) : NULL;
+    const um_role_t *role = region->id == stretch->region ? winning(self, region) : NULL;
     um_hint_t hint = {.order = UM_ORDER_RACING, .why = WHY_SMALL};
     uint64_t bytes = role ? role->end - role->first : 0;
 

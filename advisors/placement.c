@@ -17,10 +17,10 @@
  */
 #include <string.h>
 
+#include "roles.h"
 #include "um_advisor.h"
 
 #define REGIONS    1024u /* by id modulo this: the latest ones */
-#define ROLES      256u  /* likewise */
 #define PHASES     64u   /* looked back over */
 #define JUDGED     8u    /* launches after which the time a launch is believed */
 #define SURE       4u    /* launches after which it is taken to win */
@@ -56,23 +56,13 @@ typedef struct region {
     uint64_t from, to;          /* what is mapped */
 } region_t;
 
-/* What was found out about regions of a role. */
-typedef enum verdict { NONE = 0, WINS = 1, LOSES = 2 } verdict_t;
-typedef struct role {
-    uint64_t role;
-    uint32_t verdict; /* verdict_t */
-    uint32_t count;
-    uint64_t first, end;  /* offsets of what is mapped */
-    uint64_t ns_per_take; /* without */
-} role_t;
-
 typedef struct placement {
     uint64_t pays_off, launches, rounds, min;
     uint32_t phase;     /* from the end of one wait that followed a launch to the end of the next */
     uint64_t launch_ns; /* of the last launch in it, 0 = none yet */
     uint64_t past_ns[PHASES]; /* from the last launch to the end of the wait */
     region_t region[REGIONS];
-    role_t role[ROLES];
+    um_roles_t roles;
 } placement_t;
 
 static const um_advisor_option_t options[] = {
@@ -103,36 +93,22 @@ static uint64_t since(uint64_t then_ns, uint64_t now_ns)
     return now_ns > then_ns ? now_ns - then_ns : 0;
 }
 
-/* ---- roles ---- */
+/* ---- events ---- */
 
-static void conclude(placement_t *self, const region_t *region, verdict_t verdict)
+static void conclude(placement_t *self, const region_t *region, um_verdict_t verdict)
 {
-    role_t *role = &self->role[region->role % ROLES];
+    um_role_t *role = um_roles_conclude(&self->roles, region->role, verdict);
 
-    if (role->role != region->role)
-        *role = (role_t){.role = region->role};
-    role->count = role->verdict == (uint32_t)verdict ? role->count + 1 : 1;
-    role->verdict = verdict;
     role->first = region->from - region->addr;
     role->end = region->to - region->addr;
     role->ns_per_take = region->ns_per_take;
 }
 
-/* NULL = nothing is known. */
-static const role_t *concluded(const placement_t *self, const region_t *region)
-{
-    const role_t *role = &self->role[region->role % ROLES];
-
-    return role->role == region->role && role->verdict ? role : NULL;
-}
-
-/* ---- events ---- */
-
-static void release(placement_t *self, region_t *region, verdict_t verdict)
+static void release(placement_t *self, region_t *region, um_verdict_t verdict)
 {
     region->state = RELEASING;
     conclude(self, region, verdict);
-    if (verdict == LOSES)
+    if (verdict == UM_LOSES)
         region->ban_until = region->takes + 64 * JUDGED;
 }
 
@@ -145,13 +121,13 @@ static void on_kept_take(placement_t *self, region_t *region, uint64_t now_ns)
         region->waited_ns += self->past_ns[region->phase % PHASES];
     if (kept >= JUDGED && kept % JUDGED == 0 &&
         since(region->since_ns, now_ns) / kept > region->ns_per_take + region->ns_per_take / 16)
-        release(self, region, LOSES); /* slower than before */
+        release(self, region, UM_LOSES); /* slower than before */
     else if (region->told && region->waited_ns > (region->to - region->from) / FAULT_RATE)
-        release(self, region, LOSES); /* it would be there by now */
+        release(self, region, UM_LOSES); /* it would be there by now */
     else if (kept >= region->term)
-        release(self, region, WINS);
+        release(self, region, UM_WINS);
     else if (kept == SURE)
-        conclude(self, region, WINS);
+        conclude(self, region, UM_WINS);
 }
 
 static void on_take(placement_t *self, region_t *region, const um_ev_launch_t *launch,
@@ -211,9 +187,11 @@ static uint32_t first_term(const placement_t *self)
 static void on_hint(placement_t *self, const um_ev_hint_t *hint)
 {
     region_t *region = find(self, hint->region);
+    const um_role_t *role;
 
     if (!region)
         return;
+    role = um_roles_find(&self->roles, region->role);
     if (strcmp(hint->who, "placement") != 0) {
         region->foreign |= hint->kind != UM_HINT_PREFETCH && strcmp(hint->who, "app") == 0;
         return;
@@ -229,8 +207,8 @@ static void on_hint(placement_t *self, const um_ev_hint_t *hint)
             region->since_ns = region->last_ns;
             region->waited_ns = 0;
             region->told = strcmp(hint->why, WHY_TOLD) == 0;
-            if (region->told && concluded(self, region))
-                region->ns_per_take = concluded(self, region)->ns_per_take;
+            if (region->told && role)
+                region->ns_per_take = role->ns_per_take;
             region->from = hint->addr;
             region->to = hint->addr + hint->bytes;
             region->term = region->term ? 2 * region->term : first_term(self);
@@ -239,7 +217,7 @@ static void on_hint(placement_t *self, const um_ev_hint_t *hint)
         region->to = hint->addr + hint->bytes > region->to ? hint->addr + hint->bytes : region->to;
     } else if (hint->kind == UM_HINT_UNSET_ACCESSED_BY && region->state != WATCHED) {
         if (region->state == KEPT) /* the guard has taken it back */
-            release(self, region, LOSES);
+            release(self, region, UM_LOSES);
         region->state = WATCHED;
         region->rounds = 0;
     }
@@ -257,43 +235,9 @@ static void on_alloc(placement_t *self, const um_ev_region_alloc_t *alloc)
                              .role = um_region_role(alloc)};
 }
 
-/* ---- from run to run ---- */
-
-static void on_learned(placement_t *self, const um_ev_learned_t *learned)
-{
-    uint64_t verdict = learned->value[0];
-
-    if (strcmp(learned->who, "placement") != 0 || strcmp(learned->what, "mapped") != 0 ||
-        (verdict != WINS && verdict != LOSES) || learned->value[1] >= learned->value[2])
-        return;
-    self->role[learned->role % ROLES] = (role_t){.role = learned->role,
-                                                 .verdict = (uint32_t)verdict,
-                                                 .count = (uint32_t)learned->count,
-                                                 .first = learned->value[1],
-                                                 .end = learned->value[2],
-                                                 .ns_per_take = learned->value[3]};
-}
-
 static void learned(const void *state, um_event_fn emit, void *ctx)
 {
-    const placement_t *self = state;
-
-    for (uint32_t i = 0; i < ROLES; i++) {
-        const role_t *role = &self->role[i];
-        um_event_t event = {.type = UM_EV_LEARNED};
-
-        if (!role->verdict)
-            continue;
-        event.u.learned =
-            (um_ev_learned_t){.who = "placement",
-                              .what = "mapped",
-                              .kernel = "",
-                              .role = role->role,
-                              .slot = UM_SLOT_NONE,
-                              .count = role->count,
-                              .value = {role->verdict, role->first, role->end, role->ns_per_take}};
-        emit(ctx, &event);
-    }
+    um_roles_tell(&((const placement_t *)state)->roles, "mapped", emit, ctx);
 }
 
 static void observe(void *state, const um_event_t *event)
@@ -316,7 +260,7 @@ static void observe(void *state, const um_event_t *event)
             on_left(self, event->time_ns);
         break;
     case UM_EV_LEARNED:
-        on_learned(self, &event->u.learned);
+        um_roles_learn_verdict(&self->roles, &event->u.learned, "placement", "mapped");
         break;
     case UM_EV_CPU_FAULT:
         on_cpu(self, event->u.cpu_fault.region);
@@ -408,9 +352,10 @@ static void decide_alloc(const void *state, const um_view_t *view, um_hints_t *h
     const placement_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);
     const region_t *region = &self->region[stretch->region % REGIONS];
-    const role_t *role = region->id == stretch->region ? concluded(self, region) : NULL;
+    const um_role_t *role =
+        region->id == stretch->region ? um_roles_find(&self->roles, region->role) : NULL;
 
-    if (!role || role->verdict != WINS || role->end > stretch->bytes)
+    if (!role || role->verdict != UM_WINS || role->end > stretch->bytes)
         return;
     advise(hints, stretch->addr + role->first, stretch->addr + role->end,
            UM_HINT_PREFERRED_LOCATION, UM_DEVICE_HOST, WHY_TOLD);
