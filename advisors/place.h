@@ -8,6 +8,7 @@
 #ifndef UM_PLACE_H
 #define UM_PLACE_H
 
+#include "mix.h"
 #include "um_event.h"
 
 #define UM_PLACES       2048u
@@ -20,13 +21,6 @@ typedef struct um_places {
         uint32_t region; /* 0 = free */
     } slot[UM_PLACES];
 } um_places_t;
-
-static inline uint64_t um_place_mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
-
-    return x ^ x >> 32;
-}
 
 /* The region that has the place now; 0 = none. */
 static inline uint32_t um_place_region(const um_places_t *places, uint64_t key)
@@ -43,7 +37,7 @@ static inline uint64_t um_place_enter(um_places_t *places, const um_ev_region_al
     uint64_t role = um_region_role(alloc), key = 0;
 
     for (uint64_t n = 0; n <= UM_PLACE_TWINS; n++) {
-        key = um_place_mix(role, n < UM_PLACE_TWINS ? n : (uint64_t)alloc->region << 32) | 1;
+        key = um_mix(role, n < UM_PLACE_TWINS ? n : (uint64_t)alloc->region << 32) | 1;
         if (!um_place_region(places, key))
             break;
     }

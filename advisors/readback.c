@@ -121,14 +121,9 @@ static const um_advisor_option_t options[] = {
 
 /* ---- waits and what they cover ---- */
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    return um_place_mix(a, b);
-}
-
 static uint64_t stream_slot(uint32_t context, uint64_t handle)
 {
-    return mix(handle, context) % STREAMS;
+    return um_mix(handle, context) % STREAMS;
 }
 
 /* The region that has the range's place now; NULL = none that a launch has taken. */
@@ -155,8 +150,8 @@ static uint64_t key_of(const readback_t *self, const um_ev_sync_t *sync)
                                  : &self->stream[stream_slot(sync->context, sync->stream)];
 
     if (last->context != sync->context || (!whole && last->handle != sync->stream))
-        return mix(0, sync->kind) | 1;
-    return mix(mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
+        return um_mix(0, sync->kind) | 1;
+    return um_mix(um_mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
 }
 
 static const wait_t *find_wait(const readback_t *self, uint64_t key)
@@ -336,14 +331,15 @@ static uint64_t text_key(const char *text)
     uint64_t x = 1;
 
     for (; *text; text++)
-        x = mix(x, (unsigned char)*text);
+        x = um_mix(x, (unsigned char)*text);
     return x;
 }
 
 static void on_kernel(readback_t *self, const um_ev_kernel_t *kernel)
 {
     self->kernel[kernel->kernel % KERNELS] =
-        (kernel_t){.id = kernel->kernel, .key = mix(text_key(kernel->name), kernel->module_hash)};
+        (kernel_t){.id = kernel->kernel,
+                   .key = um_mix(text_key(kernel->name), kernel->module_hash)};
 }
 
 /* A graph has no kernel of its own: the places of what it takes stand for it. */
@@ -355,7 +351,7 @@ static uint64_t kernel_key(const readback_t *self, const um_ev_launch_t *launch)
     if (launch->kernel)
         return kernel->id == launch->kernel ? kernel->key : launch->kernel;
     for (uint32_t i = 0; i < launch->n_args; i++)
-        key = mix(key, self->region[launch->args[i].region % REGIONS].place);
+        key = um_mix(key, self->region[launch->args[i].region % REGIONS].place);
     return key;
 }
 
@@ -542,19 +538,20 @@ static void tell(const wait_t *wait, const range_t *range, um_event_fn emit, voi
 {
     um_event_t event = {.type = UM_EV_LEARNED};
 
-    event.u.learned = (um_ev_learned_t){.what = "read",
-                                        .kernel = "",
-                                        .shape = mix(mix(wait->key, range->place), range->nth),
-                                        .role = range->role,
-                                        .slot = UM_SLOT_NONE,
-                                        .age = range->held ? 0 : range->age,
-                                        .count = range->agreed >= AGREED ? range->times : 0,
-                                        .value = {[WAIT_KEY] = wait->key,
-                                                  [PLACE] = range->place,
-                                                  [FROM] = range->addr,
-                                                  [TO] = range->end,
-                                                  [PERIOD] = range->period,
-                                                  [NTH] = range->nth}};
+    event.u.learned =
+        (um_ev_learned_t){.what = "read",
+                          .kernel = "",
+                          .shape = um_mix(um_mix(wait->key, range->place), range->nth),
+                          .role = range->role,
+                          .slot = UM_SLOT_NONE,
+                          .age = range->held ? 0 : range->age,
+                          .count = range->agreed >= AGREED ? range->times : 0,
+                          .value = {[WAIT_KEY] = wait->key,
+                                    [PLACE] = range->place,
+                                    [FROM] = range->addr,
+                                    [TO] = range->end,
+                                    [PERIOD] = range->period,
+                                    [NTH] = range->nth}};
     emit(ctx, &event);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "advisors/mix.h"
 #include "core/log.h"
 #include "in_force.h"
 #include "samples.h"
@@ -107,13 +108,6 @@ static bool gain(const group_t *group, uint32_t enough, int64_t *ns, double *err
 
 /* ---- keys ---- */
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
-
-    return x ^ x >> 32;
-}
-
 static uint64_t named(const name_t *table, uint32_t id)
 {
     return table[id % NAMES].id == id ? table[id % NAMES].key : 0;
@@ -124,18 +118,18 @@ static uint64_t key_of_kernel(const um_ev_kernel_t *kernel)
     uint64_t key = kernel->module_hash;
 
     for (const char *c = kernel->name; *c; c++)
-        key = mix(key, (unsigned char)*c);
+        key = um_mix(key, (unsigned char)*c);
     return key;
 }
 
 static uint64_t key_of_launch(const um_guard_t *guard, const um_ev_launch_t *launch)
 {
-    uint64_t key = mix(named(guard->kernel, launch->kernel), launch->n_args);
+    uint64_t key = um_mix(named(guard->kernel, launch->kernel), launch->n_args);
 
     for (int i = 0; i < 3; i++)
-        key = mix(key, (uint64_t)launch->grid[i] << 32 | launch->block[i]);
+        key = um_mix(key, (uint64_t)launch->grid[i] << 32 | launch->block[i]);
     for (uint32_t a = 0; a < launch->n_args; a++)
-        key = mix(key, named(guard->role, launch->args[a].region));
+        key = um_mix(key, named(guard->role, launch->args[a].region));
     return key | 1;
 }
 
@@ -144,7 +138,7 @@ static uint64_t key_of_launch(const um_guard_t *guard, const um_ev_launch_t *lau
 /* Team 0's is the shape itself. */
 static uint64_t key_in(uint64_t shape, uint32_t team)
 {
-    return team ? mix(shape, team) | 1 : shape;
+    return team ? um_mix(shape, team) | 1 : shape;
 }
 
 static place_t *find(um_guard_t *guard, uint64_t shape, uint32_t team)
@@ -476,7 +470,8 @@ static void on_sync(um_guard_t *guard, const um_event_t *event)
         return;
     }
     team = um_teams_enter(&guard->teams, event->tid);
-    occur(guard, mix(guard->team[team].last_kernel, event->u.sync.kind) | 1, team, event->time_ns);
+    occur(guard, um_mix(guard->team[team].last_kernel, event->u.sync.kind) | 1, team,
+          event->time_ns);
 }
 
 /* What was in force in it is gone with it. */

@@ -90,7 +90,7 @@ static uint64_t key_of(const uint64_t *last, uint8_t order)
     uint64_t key = order;
 
     for (uint8_t i = 0; i < order; i++)
-        key = um_seq_mix(key, last[i]);
+        key = um_mix(key, last[i]);
     return key | 1;
 }
 
@@ -220,27 +220,27 @@ static void push(um_sequences_t *sequences, um_row_t *row, uint64_t next, bool i
 
 static uint64_t pair(const uint32_t *three)
 {
-    return um_seq_mix((uint64_t)three[0] << 32 | three[1], three[2]);
+    return um_mix((uint64_t)three[0] << 32 | three[1], three[2]);
 }
 
 /* Fills in what it is; returns its hash. */
 static uint64_t sign(um_sequences_t *sequences, const um_ev_launch_t *launch, um_signature_t *out)
 {
-    uint64_t hash = um_seq_mix(pair(launch->grid), pair(launch->block));
+    uint64_t hash = um_mix(pair(launch->grid), pair(launch->block));
 
     out->kernel = um_footprints_kernel(sequences->footprints, launch);
     out->n = 0;
-    hash = um_seq_mix(hash, (uint32_t)launch->device);
+    hash = um_mix(hash, (uint32_t)launch->device);
     if (!(launch->flags & UM_LAUNCH_GRAPH))
-        hash = um_seq_mix(hash, out->kernel ? out->kernel : launch->kernel);
+        hash = um_mix(hash, out->kernel ? out->kernel : launch->kernel);
     for (uint32_t i = 0; i < launch->n_args; i++) {
         const um_arg_t *arg = &launch->args[i];
         const um_seq_region_t *region = um_sequence_region(sequences, arg->region);
 
         if (!region)
             continue;
-        hash = um_seq_mix(hash, (uint64_t)arg->slot << 32 | arg->offset_bytes);
-        hash = um_seq_mix(hash, um_seq_mix(region->place, arg->region_offset_bytes));
+        hash = um_mix(hash, (uint64_t)arg->slot << 32 | arg->offset_bytes);
+        hash = um_mix(hash, um_mix(region->place, arg->region_offset_bytes));
         if (out->n < UM_SEQUENCE_ARGS)
             out->arg[out->n++] = (um_seq_arg_t){.place = region->place,
                                                 .role = region->role,
@@ -292,7 +292,7 @@ static void on_launch(um_sequences_t *sequences, const um_event_t *event)
 
 uint64_t um_sequence_wait_key(const um_row_t *row, const um_ev_sync_t *sync)
 {
-    return um_seq_mix(row->launch, 0x100 + sync->kind) | 2;
+    return um_mix(row->launch, 0x100 + sync->kind) | 2;
 }
 
 static void on_wait(um_sequences_t *sequences, const um_event_t *event)

@@ -133,11 +133,6 @@ struct um_sequences {
     um_sequence_stats_t stats;
 };
 
-static inline uint64_t um_seq_mix(uint64_t a, uint64_t b)
-{
-    return um_place_mix(a, b);
-}
-
 /* ---- sequence.c ---- */
 
 um_signature_t *um_sequence_find(const um_sequences_t *sequences, uint64_t hash);

@@ -153,7 +153,7 @@ static void tell_signature(const um_sequences_t *sequences, const um_signature_t
         um_ev_learned_t takes = {.what = "takes",
                                  .kernel = learned.kernel,
                                  .module_hash = learned.module_hash,
-                                 .shape = um_seq_mix(signature->hash, i),
+                                 .shape = um_mix(signature->hash, i),
                                  .role = arg->role,
                                  .slot = arg->slot,
                                  .count = signature->seen};

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "advisors/mix.h"
 #include "um_advisor.h"
 
 #define EXECS      256u
@@ -69,13 +70,6 @@ static const um_advisor_option_t options[] = {
     {0},
 };
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    uint64_t x = (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
-
-    return x ^ x >> 32;
-}
-
 /* ---- tables ---- */
 
 static exec_t *exec_at(deepum_t *self, uint64_t signature)
@@ -93,7 +87,7 @@ static const exec_t *find_exec(const deepum_t *self, uint64_t signature)
 /* NULL = not there. */
 static const row_t *find_row(const exec_t *exec, uint64_t block)
 {
-    uint64_t at = mix(block, 0);
+    uint64_t at = um_mix(block, 0);
 
     for (uint32_t i = 0; i < 2; i++)
         if (exec->row[(at + i) % ROWS].block == block)
@@ -104,7 +98,7 @@ static const row_t *find_row(const exec_t *exec, uint64_t block)
 static row_t *make_row(exec_t *exec, uint64_t block, uint32_t region)
 {
     const row_t *found = find_row(exec, block);
-    uint64_t at = mix(block, 0);
+    uint64_t at = um_mix(block, 0);
     row_t *row = &exec->row[at % ROWS];
 
     if (found)
@@ -131,7 +125,7 @@ static void link_to(exec_t *exec, uint64_t from, uint64_t to)
 
 static uint64_t key_of(const uint64_t history[3])
 {
-    return mix(mix(history[2], history[1]), history[0]);
+    return um_mix(um_mix(history[2], history[1]), history[0]);
 }
 
 static uint64_t next_of(const deepum_t *self, const uint64_t history[3])
@@ -146,7 +140,7 @@ static uint64_t next_of(const deepum_t *self, const uint64_t history[3])
 
 static void note_moved(deepum_t *self, uint64_t block, uint32_t region, bool in)
 {
-    uint64_t slot = mix(block, 1) % MOVED, number = ++self->n_moved;
+    uint64_t slot = um_mix(block, 1) % MOVED, number = ++self->n_moved;
 
     if (in)
         self->moved[number % MOVED] = (moved_t){.block = block, .region = region};
@@ -160,7 +154,7 @@ static void note_moved(deepum_t *self, uint64_t block, uint32_t region, bool in)
 static bool is_in(const deepum_t *self, uint64_t number)
 {
     uint64_t block = self->moved[number % MOVED].block;
-    uint64_t slot = mix(block, 1) % MOVED;
+    uint64_t slot = um_mix(block, 1) % MOVED;
 
     return block && self->last_moved[slot].block == block &&
            self->last_moved[slot].number == number;
@@ -197,15 +191,15 @@ static void predict(deepum_t *self, uint64_t signature)
 
 static void on_launch(deepum_t *self, const um_ev_launch_t *launch)
 {
-    uint64_t signature = mix(launch->kernel, mix(launch->grid[0], launch->grid[1])), key;
+    uint64_t signature = um_mix(launch->kernel, um_mix(launch->grid[0], launch->grid[1])), key;
     exec_t *exec;
 
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
     for (uint32_t i = 0; i < launch->n_args; i++)
         signature =
-            mix(signature, mix(launch->args[i].region, launch->args[i].region_offset_bytes));
-    signature = mix(signature, launch->graph) | 1;
+            um_mix(signature, um_mix(launch->args[i].region, launch->args[i].region_offset_bytes));
+    signature = um_mix(signature, launch->graph) | 1;
     key = key_of(self->history);
     self->sequence[key % SEQUENCES] = (sequence_t){.key = key, .next = signature};
     memmove(&self->history[1], &self->history[0], 2 * sizeof(self->history[0]));
