@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "lru.h"
 #include "place.h"
 #include "um_advisor.h"
 
@@ -23,7 +24,6 @@
 #define STREAMS 64u
 #define RECENT  32u /* waits looked back over: reads after more than so many cannot be placed */
 #define WAITS   256u
-#define PROBES  8u             /* places for a wait in the table */
 #define RANGES  16u            /* of one wait */
 #define NEAR    UM_BLOCK_BYTES /* reads nearer than this are one range */
 #define AGREED  2u
@@ -90,8 +90,7 @@ typedef struct range {
 } range_t;
 
 typedef struct wait {
-    uint64_t key; /* 0 = free */
-    uint64_t seq; /* of its latest occurrence */
+    um_lru_t lru; /* used: `seq` of its latest occurrence */
     range_t range[RANGES];
 } wait_t;
 
@@ -154,27 +153,14 @@ static uint64_t key_of(const readback_t *self, const um_ev_sync_t *sync)
     return um_mix(um_mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
 }
 
-static const wait_t *find_wait(const readback_t *self, uint64_t key)
+static wait_t *find_wait(const readback_t *self, uint64_t key)
 {
-    for (uint32_t i = 0; i < PROBES; i++)
-        if (self->wait[(key + i) % WAITS].key == key)
-            return &self->wait[(key + i) % WAITS];
-    return NULL;
+    return um_lru_find(self->wait, WAITS, sizeof(wait_t), key);
 }
 
-/* Found, or made in the place of the one that has not occurred for longest. */
 static wait_t *wait_of(readback_t *self, uint64_t key)
 {
-    wait_t *oldest = (wait_t *)find_wait(self, key);
-
-    if (oldest)
-        return oldest;
-    oldest = &self->wait[key % WAITS];
-    for (uint32_t i = 1; i < PROBES; i++)
-        if (self->wait[(key + i) % WAITS].seq < oldest->seq)
-            oldest = &self->wait[(key + i) % WAITS];
-    *oldest = (wait_t){.key = key};
-    return oldest;
+    return um_lru_make(self->wait, WAITS, sizeof(wait_t), key);
 }
 
 /* ---- an occurrence ---- */
@@ -293,7 +279,7 @@ static void foresee(const readback_t *self, range_t *range, const um_ev_sync_t *
 static void on_enter(readback_t *self, const um_ev_sync_t *sync)
 {
     uint64_t key = key_of(self, sync);
-    wait_t *wait = (wait_t *)find_wait(self, key);
+    wait_t *wait = find_wait(self, key);
     recent_t *recent = &self->recent[self->n_recent++ % RECENT];
 
     *recent = (recent_t){.seq = ++self->seq,
@@ -304,7 +290,7 @@ static void on_enter(readback_t *self, const um_ev_sync_t *sync)
                          .context = sync->context};
     if (!wait)
         return;
-    wait->seq = self->seq;
+    wait->lru.used = self->seq;
     for (uint32_t i = 0; i < RANGES; i++)
         if (wait->range[i].place) {
             judge(self, &wait->range[i]);
@@ -462,8 +448,8 @@ static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, s
     part.end -= region->addr;
     part.end = part.end < region->bytes ? part.end : region->bytes;
     wait = wait_of(self, cause->key);
-    wait->seq = wait->seq > cause->seq ? wait->seq : cause->seq;
-    if (wait->seq > cause->seq || !(range = range_of(wait, region, part.addr, part.end)))
+    wait->lru.used = wait->lru.used > cause->seq ? wait->lru.used : cause->seq;
+    if (wait->lru.used > cause->seq || !(range = range_of(wait, region, part.addr, part.end)))
         return; /* heard of too late: it has occurred again since */
     seen = &range->seen;
     if (!seen->end)
@@ -541,12 +527,12 @@ static void tell(const wait_t *wait, const range_t *range, um_event_fn emit, voi
     event.u.learned =
         (um_ev_learned_t){.what = "read",
                           .kernel = "",
-                          .shape = um_mix(um_mix(wait->key, range->place), range->nth),
+                          .shape = um_mix(um_mix(wait->lru.key, range->place), range->nth),
                           .role = range->role,
                           .slot = UM_SLOT_NONE,
                           .age = range->held ? 0 : range->age,
                           .count = range->agreed >= AGREED ? range->times : 0,
-                          .value = {[WAIT_KEY] = wait->key,
+                          .value = {[WAIT_KEY] = wait->lru.key,
                                     [PLACE] = range->place,
                                     [FROM] = range->addr,
                                     [TO] = range->end,

@@ -5,8 +5,7 @@
 
 #include "sequence_impl.h"
 
-#define PROBES 8u
-#define MOST   15u /* counted of a context */
+#define MOST 15u /* counted of a context */
 
 static const uint8_t orders[UM_SEQ_ORDERS] = {UM_SEQ_LONGEST, 4, 2,
                                               1}; /* of contexts, the longest first */
@@ -15,58 +14,17 @@ static const uint8_t orders[UM_SEQ_ORDERS] = {UM_SEQ_LONGEST, 4, 2,
 
 um_signature_t *um_sequence_find(const um_sequences_t *sequences, uint64_t hash)
 {
-    for (uint32_t i = 0; hash && i < PROBES; i++) {
-        um_signature_t *signature = &sequences->signature[(hash + i) % UM_SEQ_SIGNATURES];
-
-        if (signature->hash == hash)
-            return signature;
-    }
-    return NULL;
+    return um_lru_find(sequences->signature, UM_SEQ_SIGNATURES, sizeof(um_signature_t), hash);
 }
 
 um_signature_t *um_sequence_signature(um_sequences_t *sequences, uint64_t hash)
 {
-    um_signature_t *oldest = um_sequence_find(sequences, hash);
-
-    if (oldest)
-        return oldest;
-    oldest = &sequences->signature[hash % UM_SEQ_SIGNATURES];
-    for (uint32_t i = 1; i < PROBES; i++) {
-        um_signature_t *signature = &sequences->signature[(hash + i) % UM_SEQ_SIGNATURES];
-
-        if (signature->used < oldest->used)
-            oldest = signature;
-    }
-    *oldest = (um_signature_t){.hash = hash};
-    return oldest;
-}
-
-static um_seq_context_t *find_context(const um_sequences_t *sequences, uint64_t key)
-{
-    for (uint32_t i = 0; i < PROBES; i++) {
-        um_seq_context_t *context = &sequences->context[(key + i) % UM_SEQ_CONTEXTS];
-
-        if (context->key == key)
-            return context;
-    }
-    return NULL;
+    return um_lru_make(sequences->signature, UM_SEQ_SIGNATURES, sizeof(um_signature_t), hash);
 }
 
 um_seq_context_t *um_sequence_context(um_sequences_t *sequences, uint64_t key)
 {
-    um_seq_context_t *oldest = find_context(sequences, key);
-
-    if (oldest)
-        return oldest;
-    oldest = &sequences->context[key % UM_SEQ_CONTEXTS];
-    for (uint32_t i = 1; i < PROBES; i++) {
-        um_seq_context_t *context = &sequences->context[(key + i) % UM_SEQ_CONTEXTS];
-
-        if (context->used < oldest->used)
-            oldest = context;
-    }
-    *oldest = (um_seq_context_t){.key = key};
-    return oldest;
+    return um_lru_make(sequences->context, UM_SEQ_CONTEXTS, sizeof(um_seq_context_t), key);
 }
 
 um_seq_region_t *um_sequence_region(um_sequences_t *sequences, uint32_t id)
@@ -134,7 +92,8 @@ static um_row_t *row_of(um_sequences_t *sequences, uint32_t tid)
 static uint64_t after(const um_sequences_t *sequences, const uint64_t *key)
 {
     for (size_t o = 0; o < UM_SEQ_ORDERS; o++) {
-        const um_seq_context_t *context = find_context(sequences, key[o]);
+        const um_seq_context_t *context =
+            um_lru_find(sequences->context, UM_SEQ_CONTEXTS, sizeof(*context), key[o]);
 
         if (context && context->count)
             return context->next;
@@ -157,7 +116,7 @@ static void learn(um_sequences_t *sequences, const um_row_t *row, uint64_t next)
     for (size_t o = 0; o < UM_SEQ_ORDERS; o++) {
         um_seq_context_t *context = um_sequence_context(sequences, row->key[o]);
 
-        context->used = sequences->clock;
+        context->lru.used = sequences->clock;
         context->order = orders[o];
         context->early |= row->n < UM_SEQ_EARLY;
         if (context->next == next) {
@@ -187,7 +146,7 @@ static void follow_period(um_sequences_t *sequences, um_row_t *row)
     context = um_sequence_context(sequences, row->key[0]);
     if (!row->period && context->thread == number && row->n - context->at < UM_SEQ_ROW)
         row->period = row->n - context->at;
-    context->used = sequences->clock;
+    context->lru.used = sequences->clock;
     context->order = UM_SEQ_LONGEST;
     context->at = row->n;
     context->thread = number;
@@ -256,17 +215,18 @@ static void on_launch(um_sequences_t *sequences, const um_event_t *event)
     const um_ev_launch_t *launch = &event->u.launch;
     um_row_t *row = row_of(sequences, event->tid);
     um_signature_t like, *signature;
+    uint64_t hash;
 
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
-    like.hash = sign(sequences, launch, &like);
+    hash = sign(sequences, launch, &like);
     if (!sequences->residency) {
-        push(sequences, row, like.hash, true);
-        row->launch = like.hash;
+        push(sequences, row, hash, true);
+        row->launch = hash;
         sequences->launched |= like.n > 0;
         return;
     }
-    signature = um_sequence_signature(sequences, like.hash);
+    signature = um_sequence_signature(sequences, hash);
     if (!signature->n && like.n) {
         signature->n = like.n;
         memcpy(signature->arg, like.arg, like.n * sizeof(like.arg[0]));
@@ -282,9 +242,9 @@ static void on_launch(um_sequences_t *sequences, const um_event_t *event)
     memcpy(signature->block, launch->block, sizeof(launch->block));
     signature->early |= row->n < UM_SEQ_EARLY;
     signature->seen++;
-    push(sequences, row, like.hash, true);
-    row->launch = like.hash;
-    signature->used = sequences->clock;
+    push(sequences, row, hash, true);
+    row->launch = hash;
+    signature->lru.used = sequences->clock;
     um_sequence_cpu_launch(sequences, row, signature);
 }
 
@@ -396,7 +356,7 @@ static bool foretell(const um_sequences_t *sequences, const um_signature_t *sign
                                    .args = out->arg};
     memcpy(out->launch.grid, signature->grid, sizeof(signature->grid));
     memcpy(out->launch.block, signature->block, sizeof(signature->block));
-    out->signature = signature->hash;
+    out->signature = signature->lru.key;
     out->kernel = signature->kernel;
     for (uint32_t i = 0; i < signature->n; i++) {
         const um_seq_arg_t *arg = &signature->arg[i];

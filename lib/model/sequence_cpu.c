@@ -14,7 +14,6 @@
 #define YOUNG_LOOKS 64u /* at one region */
 #define QUIET_AFTER 32u /* waits in a row after which the CPU took nothing */
 #define QUIET_TURN  8u  /* one of so many is followed up all the same */
-#define PROBES      8u
 
 /* ---- facts ---- */
 
@@ -331,7 +330,7 @@ void um_sequence_cpu_launch(um_sequences_t *sequences, um_row_t *row, um_signatu
 
         if (!region || arg_of(signature, arg->place) != arg)
             continue;
-        pending = sequences->n_pending ? pending_of(sequences, signature->hash, id) : NULL;
+        pending = sequences->n_pending ? pending_of(sequences, signature->lru.key, id) : NULL;
         if (pending && !pending->signature)
             pending = NULL;
         if (!region->taken)
@@ -352,20 +351,11 @@ void um_sequence_cpu_launch(um_sequences_t *sequences, um_row_t *row, um_signatu
 
 static um_seq_wait_t *wait_of(um_sequences_t *sequences, uint64_t key)
 {
-    um_seq_wait_t *oldest = &sequences->wait[key % UM_SEQ_WAITS];
+    um_seq_wait_t *wait = um_lru_make(sequences->wait, UM_SEQ_WAITS, sizeof(*wait), key);
 
-    for (uint32_t i = 0; i < PROBES; i++) {
-        um_seq_wait_t *wait = &sequences->wait[(key + i) % UM_SEQ_WAITS];
-
-        if (wait->key == key)
-            return wait;
-        if (wait->used < oldest->used)
-            oldest = wait;
-    }
-    if (oldest == sequences->after)
-        sequences->after = NULL;
-    *oldest = (um_seq_wait_t){.key = key};
-    return oldest;
+    if (wait == sequences->after && !wait->lru.used)
+        sequences->after = NULL; /* it was another */
+    return wait;
 }
 
 void um_sequence_cpu_wait(um_sequences_t *sequences, um_row_t *row, const um_ev_sync_t *sync)
@@ -378,7 +368,7 @@ void um_sequence_cpu_wait(um_sequences_t *sequences, um_row_t *row, const um_ev_
     if (before && sequences->launched && !sequences->loud)
         before->quiet++;
     wait = wait_of(sequences, um_sequence_wait_key(row, sync));
-    wait->used = sequences->clock;
+    wait->lru.used = sequences->clock;
     sequences->after = wait;
     sequences->launched = sequences->loud = false;
 }

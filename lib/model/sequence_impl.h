@@ -8,6 +8,7 @@
 #ifndef UM_SEQUENCE_IMPL_H
 #define UM_SEQUENCE_IMPL_H
 
+#include "advisors/lru.h"
 #include "advisors/place.h"
 #include "sequence.h"
 
@@ -47,9 +48,9 @@ typedef struct um_seq_arg {
 } um_seq_arg_t;
 
 typedef struct um_signature {
-    uint64_t hash; /* 0 = free */
+    um_lru_t lru; /* by its hash */
     uint64_t kernel, graph, stream;
-    uint64_t used, seen;
+    uint64_t seen;
     uint32_t id, context; /* of the kernel; 0 = not seen in this run */
     int32_t device;
     uint32_t grid[3], block[3], flags;
@@ -60,8 +61,8 @@ typedef struct um_signature {
 
 /* What came after the last so many items. */
 typedef struct um_seq_context {
-    uint64_t key, next; /* key 0 = free */
-    uint64_t used;
+    um_lru_t lru;
+    uint64_t next;
     uint64_t at;     /* of the longest: where in the row of `thread` it was last */
     uint32_t count;  /* times that it was so, of late */
     uint16_t thread; /* number + 1 */
@@ -107,8 +108,7 @@ typedef struct um_seq_pending {
 } um_seq_pending_t;
 
 typedef struct um_seq_wait {
-    uint64_t key; /* 0 = free */
-    uint64_t used;
+    um_lru_t lru;
     uint32_t quiet; /* in a row */
     uint32_t turn;
 } um_seq_wait_t;

@@ -45,7 +45,7 @@ static void on_launch(um_sequences_t *sequences, const um_ev_learned_t *learned)
     signature->block[2] = (uint32_t)value[BLOCK_YZ];
     signature->device = (int32_t)(uint32_t)value[WHERE];
     signature->n = (uint32_t)value[N_ARGS];
-    signature->used = ++sequences->clock;
+    signature->lru.used = ++sequences->clock;
 }
 
 static um_seq_fact_t fact_of(uint64_t value)
@@ -69,7 +69,7 @@ static void on_takes(um_sequences_t *sequences, const um_ev_learned_t *learned)
     signature = um_sequence_signature(sequences, value[SIGNATURE]);
     if (signature->seen)
         return;
-    signature->used = ++sequences->clock;
+    signature->lru.used = ++sequences->clock;
     signature->arg[i] = (um_seq_arg_t){.place = value[PLACE],
                                        .role = learned->role,
                                        .offset_bytes = value[OFFSET],
@@ -99,7 +99,7 @@ static void on_next(um_sequences_t *sequences, const um_ev_learned_t *learned)
     context->early = learned->value[ORDER] >> 8 & 1;
     context->count = TWICE;
     context->told = true;
-    context->used = ++sequences->clock;
+    context->lru.used = ++sequences->clock;
 }
 
 void um_sequence_on_learned(um_sequences_t *sequences, const um_ev_learned_t *learned)
@@ -135,7 +135,7 @@ static void tell_signature(const um_sequences_t *sequences, const um_signature_t
                            um_event_fn emit, void *ctx)
 {
     um_ev_learned_t learned = {.what = "launch",
-                               .shape = signature->hash,
+                               .shape = signature->lru.key,
                                .slot = UM_SLOT_NONE,
                                .count = signature->seen};
 
@@ -153,12 +153,12 @@ static void tell_signature(const um_sequences_t *sequences, const um_signature_t
         um_ev_learned_t takes = {.what = "takes",
                                  .kernel = learned.kernel,
                                  .module_hash = learned.module_hash,
-                                 .shape = um_mix(signature->hash, i),
+                                 .shape = um_mix(signature->lru.key, i),
                                  .role = arg->role,
                                  .slot = arg->slot,
                                  .count = signature->seen};
 
-        takes.value[SIGNATURE] = signature->hash;
+        takes.value[SIGNATURE] = signature->lru.key;
         takes.value[PLACE] = arg->place;
         takes.value[OFFSET] = arg->offset_bytes;
         takes.value[INSIDE] = two(i, arg->inside_bytes);
@@ -176,7 +176,7 @@ void um_sequences_learned(const um_sequences_t *sequences, um_event_fn emit, voi
     for (uint32_t i = 0; i < UM_SEQ_SIGNATURES && n < MOST_TOLD; i++) {
         const um_signature_t *signature = &sequences->signature[i];
 
-        if (!signature->hash || !signature->seen || signature->flags & UM_LAUNCH_GRAPH ||
+        if (!signature->lru.key || !signature->seen || signature->flags & UM_LAUNCH_GRAPH ||
             (!signature->early && signature->seen < TWICE))
             continue;
         tell_signature(sequences, signature, emit, ctx);
@@ -186,7 +186,7 @@ void um_sequences_learned(const um_sequences_t *sequences, um_event_fn emit, voi
     for (uint32_t i = 0; i < UM_SEQ_CONTEXTS && n < MOST_NEXT; i++) {
         const um_seq_context_t *context = &sequences->context[i];
 
-        if (!context->key || !context->count || context->told ||
+        if (!context->lru.key || !context->count || context->told ||
             (context->order != UM_SEQ_LONGEST && context->order != TWICE) ||
             (!context->early && context->count < TWICE))
             continue;
@@ -195,7 +195,7 @@ void um_sequences_learned(const um_sequences_t *sequences, um_event_fn emit, voi
             &(um_ev_learned_t){
                 .what = "next",
                 .kernel = "",
-                .shape = context->key,
+                .shape = context->lru.key,
                 .slot = UM_SLOT_NONE,
                 .count = context->count,
                 .value = {[NEXT] = context->next, [ORDER] = context->order | context->early << 8}});
