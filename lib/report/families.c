@@ -16,8 +16,21 @@ typedef struct um_facts {
     uint64_t all_bytes; /* of all its regions */
     uint64_t trips, uses, density;
     bool gpu, cpu; /* used it */
-    bool gpu_alone, comes_back, sparse, fetched, part;
+    bool gpu_alone, comes_back, sparse, fetched;
+    bool part; /* alone goes to and fro by fault: the rest of it does not */
 } um_facts_t;
+
+/* As the finding on it has it, where there is one that asks for a part. */
+static bool is_part(const um_report_t *r, uint32_t g, uint64_t all_bytes, uint64_t shared)
+{
+    const um_group_t *group = &r->regions.groups[g];
+    uint64_t in = group->uses.in_bytes, part_in = group->ping_pong.in_bytes;
+    double rest = (double)all_bytes - (double)shared;
+
+    if (!shared || rest <= 0 || (shared > all_bytes / 4 && !um_ping_pong_maps_part(r, g)))
+        return false;
+    return in <= part_in || (double)(in - part_in) * 1000 < rest * OFTEN;
+}
 
 static um_facts_t facts_of(const um_report_t *r, uint32_t g)
 {
@@ -29,7 +42,7 @@ static um_facts_t facts_of(const um_report_t *r, uint32_t g)
     f.trips = f.all_bytes ? (uint64_t)((double)uses->in_bytes * 1000 / (double)f.all_bytes) : 0;
     /* By fault, page by page. */
     shared = group->ping_pong.pages * UM_BIG_PAGE_BYTES;
-    f.part = shared && shared <= f.all_bytes / 4;
+    f.part = is_part(r, g, f.all_bytes, shared);
     trips = (group->ping_pong.most_turns + 1) / 2 * 1000;
     if (group->bytes <= UM_BIG_PAGE_BYTES) /* bytes are its neighbours', too */
         f.trips = trips;
@@ -91,7 +104,7 @@ static bool small_shared(const um_facts_t *f)
 
 static bool part_shared(const um_facts_t *f)
 {
-    return f->part && f->trips < OFTEN;
+    return f->part;
 }
 
 static bool to_and_fro(const um_facts_t *f)
@@ -165,7 +178,7 @@ static const um_rule_t managed_rules[] = {
      "prefer it on one, map it for the others"},
     {too_large, UM_BEST_HINTED, 80, "more than there is room for",
      "keep a part on the GPU, map the rest"},
-    {part_shared, UM_BEST_HINTED, 75, "a small part of it goes to and fro",
+    {part_shared, UM_BEST_HINTED, 75, "a part of it goes to and fro",
      "prefer that part on the CPU and map it for the GPU, or give it memory of its own"},
     {here_and_there, UM_BEST_MAPPED, 75, "the GPU reads a little here and there",
      "a fault brings 64 KiB and more for a few bytes"},

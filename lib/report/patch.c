@@ -20,6 +20,7 @@ typedef struct um_planned {
     um_change_t change;
     um_edit_t edit;
     char *text;
+    um_side_t located; /* a statement that needs its cudaMemLocation; NONE = whole lines */
 } um_planned_t;
 
 /* Whose change a buffer has. */
@@ -184,7 +185,8 @@ static bool is_whole(um_edit_kind_t kind)
 }
 
 /* Takes the text. */
-static void plan(um_patching_t *p, const um_spot_line_t *at, um_edit_kind_t kind, char *text)
+static void plan(um_patching_t *p, const um_spot_line_t *at, um_edit_kind_t kind, char *text,
+                 um_side_t located)
 {
     for (size_t i = 0; text && i < p->n_planned; i++) {
         const um_planned_t *other = &p->planned[i];
@@ -212,7 +214,8 @@ static void plan(um_patching_t *p, const um_spot_line_t *at, um_edit_kind_t kind
                                                 .finding = p->finding,
                                                 .change = p->change,
                                                 .edit = {.kind = kind, .line = at->line},
-                                                .text = text};
+                                                .text = text,
+                                                .located = located};
 }
 
 /* What the dialect's pattern says, with the source's own words. */
@@ -220,6 +223,11 @@ typedef struct um_words {
     const char *pointer, *bytes, *stream;
     um_side_t to;
 } um_words_t;
+
+static const char *location_name(um_side_t to)
+{
+    return to == UM_SIDE_CPU ? "umrt_cpu" : "umrt_gpu";
+}
 
 static void put_word(um_patching_t *p, const um_words_t *words, char field, FILE *out)
 {
@@ -236,7 +244,7 @@ static void put_word(um_patching_t *p, const um_words_t *words, char field, FILE
         fputs(um_code_device(p->report, words->to), out);
         break;
     case 'l':
-        fputs(words->to == UM_SIDE_CPU ? "umrt_cpu" : "umrt_gpu", out);
+        fputs(location_name(words->to), out);
         break;
     case 's':
         fputs(words->stream, out);
@@ -255,37 +263,80 @@ static size_t indent_of(const um_text_line_t *line)
     return n;
 }
 
-/* The statement, or a block where it needs a cudaMemLocation. NULL: no memory. */
-static char *written(um_patching_t *p, const um_text_line_t *beside, const char *pattern,
-                     const um_words_t *words)
+/* A statement beside a line; in a block where it needs a cudaMemLocation. */
+static void plan_call(um_patching_t *p, const um_spot_line_t *at, um_edit_kind_t kind,
+                      const char *pattern, const um_words_t *words)
 {
-    int indent = (int)indent_of(beside);
-    const char *step = memchr(beside->at, '\t', (size_t)indent) ? "\t" : "    ";
-    bool block = strstr(pattern, "%l") != NULL;
+    um_side_t located = strstr(pattern, "%l") ? words->to : UM_SIDE_NONE;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
 
-    if (!out)
-        return NULL;
-    if (block) {
-        const char *name = words->to == UM_SIDE_CPU ? "umrt_cpu" : "umrt_gpu";
-
-        fprintf(out, "%.*s{\n%.*s%sstruct cudaMemLocation %s;\n", indent, beside->at, indent,
-                beside->at, step, name);
-        fprintf(out, "%.*s%s%s.type = %s;\n%.*s%s%s.id = %s;\n", indent, beside->at, step, name,
-                um_code_location_type(words->to), indent, beside->at, step, name,
-                words->to == UM_SIDE_CPU ? "0" : um_code_device(p->report, words->to));
+    if (!out) {
+        p->status = UM_ERR_NO_MEMORY;
+        return;
     }
-    fprintf(out, "%.*s%s", indent, beside->at, block ? step : "");
+    if (!located)
+        fprintf(out, "%.*s", (int)indent_of(at->text), at->text->at);
     for (; *pattern; pattern++) {
         if (*pattern == '%')
             put_word(p, words, *++pattern, out);
         else
             fputc(*pattern, out);
     }
-    if (block)
-        fprintf(out, "\n%.*s}", indent, beside->at);
+    if (fclose(out)) {
+        free(text);
+        text = NULL;
+    }
+    plan(p, at, kind, text, located);
+}
+
+static bool same_block(const um_planned_t *a, const um_planned_t *b)
+{
+    return a->located && b->located && a->source == b->source && a->edit.kind == b->edit.kind &&
+           a->edit.line == b->edit.line;
+}
+
+static void put_location(const um_patching_t *p, um_side_t to, const char *indent, int n, FILE *out)
+{
+    const char *name = location_name(to);
+
+    fprintf(out, "%.*sstruct cudaMemLocation %s;\n", n, indent, name);
+    fprintf(out, "%.*s%s.type = %s;\n", n, indent, name, um_code_location_type(to));
+    fprintf(out, "%.*s%s.id = %s;\n", n, indent, name,
+            to == UM_SIDE_CPU ? "0" : um_code_device(p->report, to));
+}
+
+/* One block for the i-th and those behind it that belong there. NULL: no memory. */
+static char *block_of(const um_patching_t *p, size_t i)
+{
+    const um_planned_t *first = &p->planned[i];
+    const um_text_line_t *line = &p->sources[first->source].lines[first->edit.line - 1];
+    char indent[260], *text = NULL;
+    int outer = snprintf(indent, 256, "%.*s", (int)indent_of(line), line->at), inner;
+    bool located[UM_SIDE_COUNT] = {false};
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        return NULL;
+    outer = outer < 256 ? outer : 255;
+    inner = outer + snprintf(indent + outer, sizeof(indent) - (size_t)outer, "%s",
+                             strchr(indent, '\t') ? "\t" : "    ");
+    fprintf(out, "%.*s{\n", outer, indent);
+    for (size_t k = i; k < p->n_planned; k++) {
+        const um_planned_t *planned = &p->planned[k];
+
+        if (same_block(first, planned) && !located[planned->located])
+            put_location(p, planned->located, indent, inner, out);
+        if (same_block(first, planned))
+            located[planned->located] = true;
+    }
+    for (size_t k = i; k < p->n_planned; k++) {
+        if (same_block(first, &p->planned[k]))
+            fprintf(out, "%.*s%s\n", inner, indent, p->planned[k].text);
+    }
+    fprintf(out, "%.*s}", outer, indent);
     if (fclose(out)) {
         free(text);
         return NULL;
@@ -386,8 +437,8 @@ static void at_allocation(um_patching_t *p, const um_finding_t *f, const um_fix_
     if (!knows_gpu(p, step->to) || !(pattern = pattern_of(p, step)) ||
         !find_allocation(p, f, group, &a))
         return;
-    plan(p, &a.at, UM_EDIT_AFTER,
-         written(p, a.at.text, pattern->code, &(um_words_t){a.pointer, a.bytes, "0", step->to}));
+    plan_call(p, &a.at, UM_EDIT_AFTER, pattern->code,
+              &(um_words_t){a.pointer, a.bytes, "0", step->to});
 }
 
 static void instead_of_allocation(um_patching_t *p, const um_finding_t *f,
@@ -413,13 +464,13 @@ static void instead_of_allocation(um_patching_t *p, const um_finding_t *f,
                      (int)size.n, line + size.at) < 0)
             call = NULL;
         plan(p, &a.at, UM_EDIT_REPLACE,
-             call ? replaced(a.at.text, a.call.name_at, a.call.end, call) : NULL);
+             call ? replaced(a.at.text, a.call.name_at, a.call.end, call) : NULL, UM_SIDE_NONE);
     } else {
         if (asprintf(&call, "((%.*s) + %u) / %u * %u", (int)size.n, line + size.at,
                      UM_BIG_PAGE_BYTES - 1, UM_BIG_PAGE_BYTES, UM_BIG_PAGE_BYTES) < 0)
             call = NULL;
         plan(p, &a.at, UM_EDIT_REPLACE,
-             call ? replaced(a.at.text, size.at, size.at + size.n, call) : NULL);
+             call ? replaced(a.at.text, size.at, size.at + size.n, call) : NULL, UM_SIDE_NONE);
     }
     free(call);
 }
@@ -529,8 +580,8 @@ static void at_launch(um_patching_t *p, const um_fix_step_t *step, bool after)
                p->sources[at.source].name, at.line);
         return;
     }
-    plan(p, &at, after ? UM_EDIT_AFTER : UM_EDIT_BEFORE,
-         written(p, at.text, pattern->code, &(um_words_t){pointer, a.bytes, stream, step->to}));
+    plan_call(p, &at, after ? UM_EDIT_AFTER : UM_EDIT_BEFORE, pattern->code,
+              &(um_words_t){pointer, a.bytes, stream, step->to});
 }
 
 /* ---- the program's own hints ------------------------------------------------------------------ */
@@ -570,7 +621,7 @@ static void drop_call(um_patching_t *p, uint32_t own)
         return;
     }
     text = strdup("");
-    plan(p, &at, UM_EDIT_REMOVE, text);
+    plan(p, &at, UM_EDIT_REMOVE, text, UM_SIDE_NONE);
 }
 
 static uint32_t own_of(const um_report_t *r, uint32_t group, um_hint_kind_t kind)
@@ -751,23 +802,49 @@ static void write_heading(const um_finding_t *f, uint32_t rank, FILE *out)
     free(clean);
 }
 
+static bool is_in_a_block_before(const um_patching_t *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (same_block(&p->planned[k], &p->planned[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The edits of one source; blocks[] are the caller's to free. */
+static um_status_t edits_of(const um_patching_t *p, uint32_t source, um_edit_t *edits,
+                            char **blocks, size_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < p->n_planned; i++) {
+        const um_planned_t *planned = &p->planned[i];
+
+        if (planned->source != source || is_in_a_block_before(p, i))
+            continue;
+        if (planned->located && !(blocks[i] = block_of(p, i)))
+            return UM_ERR_NO_MEMORY;
+        edits[*n] = planned->edit;
+        edits[(*n)++].text = blocks[i] ? blocks[i] : planned->text;
+    }
+    return UM_OK;
+}
+
 static um_status_t write_files(um_patching_t *p, FILE *out)
 {
     um_edit_t *edits = calloc(p->n_planned, sizeof(*edits));
-    um_status_t status = edits ? UM_OK : UM_ERR_NO_MEMORY;
+    char **blocks = calloc(p->n_planned, sizeof(*blocks));
+    um_status_t status = edits && blocks ? UM_OK : UM_ERR_NO_MEMORY;
 
     for (uint32_t s = 0; s < p->n_sources && !status; s++) {
-        size_t n = 0;
+        size_t n;
 
-        for (size_t i = 0; i < p->n_planned; i++) {
-            if (p->planned[i].source != s)
-                continue;
-            edits[n] = p->planned[i].edit;
-            edits[n++].text = p->planned[i].text;
-        }
-        if (n)
+        status = edits_of(p, s, edits, blocks, &n);
+        if (!status && n)
             status = um_udiff_write(&p->sources[s], edits, n, out);
     }
+    for (size_t i = 0; blocks && i < p->n_planned; i++)
+        free(blocks[i]);
+    free(blocks);
     free(edits);
     return status;
 }

@@ -281,10 +281,9 @@ Test(patch, advice_in_each_cuda)
         {"12.2", "{\n    cudaMallocManaged(&a, n);\n"
                  "    {\n        struct cudaMemLocation umrt_cpu;\n"
                  "        umrt_cpu.type = cudaMemLocationTypeHost;\n        umrt_cpu.id = 0;\n"
-                 "        cudaMemAdvise_v2(a, n, cudaMemAdviseSetPreferredLocation, umrt_cpu);\n"
-                 "    }\n"
-                 "    {\n        struct cudaMemLocation umrt_gpu;\n"
+                 "        struct cudaMemLocation umrt_gpu;\n"
                  "        umrt_gpu.type = cudaMemLocationTypeDevice;\n        umrt_gpu.id = 0;\n"
+                 "        cudaMemAdvise_v2(a, n, cudaMemAdviseSetPreferredLocation, umrt_cpu);\n"
                  "        cudaMemAdvise_v2(a, n, cudaMemAdviseSetAccessedBy, umrt_gpu);\n"
                  "    }\n}\n"},
     };
@@ -493,6 +492,62 @@ Test(patch, a_prefetch_before_the_launch_on_its_stream)
     cr_assert_not_null(strstr(result, "    if (x) {\n"
                                       "        cudaMemPrefetchAsync(a, n * 4, 0, s);\n"
                                       "        solver::step<float><<<"),
+                       "%s", result);
+    free(result);
+    free(diff);
+}
+
+/* Two regions that one launch takes, faulted in by each of two. */
+Test(patch, calls_beside_one_line_share_a_block)
+{
+    static const char source[] =
+        "{\n    cudaMallocManaged(&a, n);\n    cudaMallocManaged(&b, m);\n    fill(a, b);\n"
+        "    while (x)\n    {\n        add<<<1, 256>>>(a, b);\n    }\n}\n";
+    um_arg_t args[] = {{.slot = 0, .region = 1}, {.slot = 1, .region = 2}};
+    um_report_t *r = trace(10, "13.0");
+    um_patch_t patch;
+    char *diff, *result;
+
+    write_text("main.cu", source);
+    put_site(r, 7, "main.cu", line_of(source, "&a"));
+    put_site(r, 8, "main.cu", line_of(source, "<<<"));
+    put_site(r, 9, "main.cu", line_of(source, "&b"));
+    stream_alloc_at(r, 0, 1, BASE, 8 * MIB, 7);
+    stream_alloc_at(r, 0, 2, BASE + 8 * MIB, 8 * MIB, 9);
+    stream_kernel(r, 1, "add(float*, float*)");
+    for (uint64_t i = 0; i < 8; i++)
+        stream_cpu_fault(r, 10 + i, BASE + i * 2 * MIB);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t us = 1000 + 10000 * i;
+
+        stream_put(r, (um_event_t){.time_ns = (us - 1) * US,
+                                   .type = UM_EV_LAUNCH,
+                                   .u.launch = {.correlation = i + 1,
+                                                .kernel = 1,
+                                                .call_site = 8,
+                                                .n_args = 2,
+                                                .args = args}});
+        stream_put(r, (um_event_t){.time_ns = us * US,
+                                   .type = UM_EV_KERNEL_EXEC,
+                                   .u.kernel_exec = {.correlation = i + 1,
+                                                     .kernel = 1,
+                                                     .duration_ns = 8000 * US}});
+        for (uint64_t b = 0; b < 8; b++) {
+            stream_gpu_fault(r, us + 20 + 900 * b, 800, BASE + b * 2 * MIB);
+            stream_move(r, us + 100 + 900 * b, 50, BASE + b * 2 * MIB, 2 * MIB, true,
+                        UM_CAUSE_COHERENCE);
+        }
+    }
+    diff = patch_of(r, NULL, "13.0", &patch);
+    cr_assert(*diff, "%s", refused);
+    result = applied(diff, "main.cu");
+    cr_assert_not_null(strstr(result, "        {\n            struct cudaMemLocation umrt_gpu;\n"
+                                      "            umrt_gpu.type = cudaMemLocationTypeDevice;\n"
+                                      "            umrt_gpu.id = 0;\n"
+                                      "            cudaMemPrefetchAsync(a, n, umrt_gpu, 0, 0);\n"
+                                      "            cudaMemPrefetchAsync(b, m, umrt_gpu, 0, 0);\n"
+                                      "        }\n"
+                                      "        add<<<"),
                        "%s", result);
     free(result);
     free(diff);

@@ -129,6 +129,8 @@ bool um_shared_page_only(const um_report_t *report,
                          uint32_t group); /* false-sharing: no ping-pong */
 uint64_t um_late_ns(const um_report_t *report,
                     uint32_t group); /* faults of late-prefetch: no demand-faulting */
+bool um_ping_pong_maps_part(const um_report_t *report,
+                            uint32_t group); /* ping-pong says so, of less than a region */
 /* Of the whole: not-evictable, harmful-prefetch; then there is no cyclic-sweep and no eviction. */
 bool um_held_back(const um_report_t *report); /* without cudaMalloc and the like it would all fit */
 bool um_pushed_out_by_prefetch(const um_report_t *report);

@@ -21,6 +21,27 @@ static bool few_uses(const um_group_t *group)
                group->regions * FEW_USES * (group->ping_pong.most_turns + 1) / 2;
 }
 
+static bool maps(const um_report_t *r, const um_group_t *group)
+{
+    const um_page_set_t *set = &group->ping_pong;
+
+    return !under_kernel(r, set) &&
+           (set->end_offset - set->first_offset <= r->limits.ping_pong_small_bytes ||
+            few_uses(group));
+}
+
+static bool is_part(const um_group_t *group)
+{
+    return group->bytes > group->ping_pong.end_offset - group->ping_pong.first_offset;
+}
+
+bool um_ping_pong_maps_part(const um_report_t *r, uint32_t g)
+{
+    const um_group_t *group = &r->regions.groups[g];
+
+    return group->ping_pong.pages && group->first_region && is_part(group) && maps(r, group);
+}
+
 static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *group)
 {
     const um_page_set_t *set = &group->ping_pong;
@@ -30,10 +51,9 @@ static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *grou
         um_say_in(f->advice, "the CPU touched these pages while a kernel ran: wait for the kernel "
                              "before the CPU touches them; where both must use them at once, keep "
                              "them in pinned host memory");
-    } else if (set->end_offset - set->first_offset <= r->limits.ping_pong_small_bytes ||
-               few_uses(group)) {
+    } else if (maps(r, group)) {
         f->change = UM_CHANGE_MAP;
-        if (group->first_region && group->bytes > set->end_offset - set->first_offset) {
+        if (group->first_region && is_part(group)) {
             f->part_from = set->first_offset;
             f->part_end = set->end_offset;
         }
@@ -41,7 +61,7 @@ static void advise(um_finding_t *f, const um_report_t *r, const um_group_t *grou
                   "%s that both sides use every round: keep it with the CPU and let the "
                   "GPU reach it over the link",
                   few_uses(group) ? "data" : "little data");
-        if (group->bytes > set->end_offset - set->first_offset)
+        if (is_part(group))
             um_say_in(f->advice, " (this part only, not all of the region)");
     } else {
         f->change = UM_CHANGE_BOTH_WAYS;
