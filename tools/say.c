@@ -1,11 +1,13 @@
 #include "um_tools.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "report/emitter.h"
 
@@ -152,7 +154,7 @@ bool um_number_32(const char *text, uint32_t least, uint32_t most, uint32_t *out
     return true;
 }
 
-/* Levenshtein distance over the first 31 characters, in one row. */
+/* Levenshtein distance over the first 31 characters, in one row; case does not count. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[32], n = strnlen(b, 31), m = strnlen(a, 31);
@@ -164,7 +166,8 @@ static size_t distance(const char *a, const char *b)
 
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            size_t best =
+                diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
 
             diagonal = row[j];
             if (row[j] + 1 < best)
@@ -186,6 +189,8 @@ const char *um_nearest(const char *word, const char *(*name)(const void *ctx, si
     for (size_t i = 0; (candidate = name(ctx, i)) != NULL; i++) {
         size_t d = distance(word, candidate);
 
+        if (word[0] && word[1] && strncasecmp(word, candidate, strlen(word)) == 0 && d)
+            d = 1; /* its beginning */
         if (d < best) {
             best = d;
             nearest = candidate;

@@ -71,7 +71,8 @@ int um_say_end(int status);
 const char *um_say_count(char *buffer, uint64_t count);
 const char *um_say_bytes(char *buffer, uint64_t bytes);
 
-/* The candidate nearest to `word` by edit distance, or NULL when none is near enough to suggest.
+/* The candidate nearest to `word` by edit distance, whatever the case, or that begins with it; NULL when none is
+ * near enough to suggest.
  * name(ctx, i) gives the i-th candidate, NULL after the last. */
 const char *um_nearest(const char *word, const char *(*name)(const void *ctx, size_t i),
                        const void *ctx);

@@ -50,6 +50,9 @@ refused "no pattern" 'no pattern given'
 refused "no output" '-o FILE.umt is missing' stream
 refused "two patterns" 'one pattern at a time' stream pool -o x.umt
 refused "an unknown one" "did you mean 'stream'\\? see 'umrt gen --help'\$" streams -o x.umt
+refused "one of the wrong case" "did you mean 'ping-pong'\\?" PING_PONG -o x.umt
+refused "the beginning of one" "did you mean 'partial-update'\\?" partial -o x.umt
+refused "one that is like none" "there is no pattern 'xyzzy'; umrt gen --list has them" xyzzy -o x.umt
 refused "no size" "'much' is no size" stream -s much -o x.umt
 refused "too small a size" 'stream takes 1 MiB to 64 TiB' stream -s 4k -o x.umt
 refused "GPUs that mean nothing" 'stream runs on one GPU' stream -g 2 -o x.umt

@@ -76,6 +76,10 @@ Test(say, suggests_only_what_is_near)
     cr_assert_str_eq(um_nearest("reprot", word, words), "report");
     cr_assert_str_eq(um_nearest("pieces-bytes", word, words), "piece-bytes");
     cr_assert_str_eq(um_nearest("rn", word, words), "run");
+    cr_assert_str_eq(um_nearest("REPORT", word, words), "report");
+    cr_assert_str_eq(um_nearest("pi", word, words), "piece-bytes");
+    cr_assert_null(um_nearest("p", word, words));
+    cr_assert_null(um_nearest("", word, words));
     cr_assert_null(um_nearest("xyzzyplugh", word, words));
     cr_assert_null(um_nearest("a-word-much-longer-than-the-row-of-the-distance", word, words));
 }
