@@ -47,7 +47,10 @@ static void bench_bus(void)
     const um_sink_t counting = {.ctx = &sum, .event = sink};
     um_arg_t args[3] = {{0}};
     um_event_t sync = {.type = UM_EV_SYNC};
-    um_event_t launch = {.type = UM_EV_LAUNCH, .u.launch = {.n_args = 3, .args = args}};
+    um_scalar_t scalars[2] = {{0}};
+    um_event_t launch = {
+        .type = UM_EV_LAUNCH,
+        .u.launch = {.n_args = 3, .args = args, .n_scalars = 2, .scalars = scalars}};
     um_event_t mark = {.type = UM_EV_MARK, .u.mark = {.domain = "umrt", .name = "time step"}};
     um_bus_t *bus;
 
@@ -55,7 +58,7 @@ static void bench_bus(void)
         um_bus_start(bus) != UM_OK)
         exit(1);
     MEASURE("post: no pointers (waits for room included)", um_bus_post(bus, &sync, false));
-    MEASURE("post: a launch with 3 arguments", um_bus_post(bus, &launch, false));
+    MEASURE("post: a launch with 3 pointers and 2 integers", um_bus_post(bus, &launch, false));
     MEASURE("post: a mark with 2 strings", um_bus_post(bus, &mark, false));
     um_bus_stop(bus);
     printf("posted %llu, lost %llu\n", (unsigned long long)um_bus_posted(bus),
@@ -70,6 +73,7 @@ int main(void)
     uint64_t value[PARAMS];
     void *params[PARAMS];
     um_arg_t args[16];
+    um_scalar_t scalars[8];
     um_regions_t *regions;
     um_kernels_t *kernels;
     const um_kernel_t *kernel = NULL;
@@ -92,6 +96,8 @@ int main(void)
         add(regions, base + i * (UINT64_C(1) << 30), UM_FAMILY_DEVICE);
     MEASURE("6 parameters, 4 of them pointers into regions",
             um_kernel_args(kernel, regions, params, NULL, 0, args, 16));
+    MEASURE("and 2 that may be integers",
+            um_kernel_scalars(kernel, params, NULL, 0, args, 4, scalars, 8));
     um_kernels_free(kernels);
     um_regions_free(regions);
     bench_bus();

@@ -16,8 +16,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define UM_MAX_PARAMS 256
-#define UM_MAX_ARGS   128 /* pointers told of one launch; the rest is dropped */
+#define UM_MAX_PARAMS  256
+#define UM_MAX_ARGS    128 /* pointers told of one launch; the rest is dropped */
+#define UM_MAX_SCALARS 8   /* and of what may be integers */
 
 typedef struct um_seen_launch {
     uint64_t handle;
@@ -26,6 +27,8 @@ typedef struct um_seen_launch {
     uint64_t stream;
     void *const *params;
     void *const *extra;
+    const void *packed; /* what `extra` brings instead of params, NULL = nothing */
+    size_t packed_bytes;
     bool elsewhere; /* perhaps on another device than that of the current context */
 } um_seen_launch_t;
 
@@ -172,17 +175,17 @@ static const void *um_extra_block(void *const *extra, size_t *bytes)
 
 static uint32_t um_launch_args(const um_kernel_t *kernel, um_seen_launch_t *launch, um_arg_t *args)
 {
-    size_t block_bytes = 0;
-    const void *block = launch->params ? NULL : um_extra_block(launch->extra, &block_bytes);
     uint32_t n = 0;
 
-    if (block)
+    if (!launch->params)
+        launch->packed = um_extra_block(launch->extra, &launch->packed_bytes);
+    if (launch->packed)
         launch->flags |= UM_LAUNCH_EXTRA;
-    if (!kernel->layout_known && !block)
+    if (!kernel->layout_known && !launch->packed)
         launch->flags |= UM_LAUNCH_ARGS_UNKNOWN;
-    else if (launch->params || block)
-        n = um_kernel_args(kernel, um_live.runtime->regions, block ? NULL : launch->params, block,
-                           block_bytes, args, UM_MAX_ARGS);
+    else if (launch->params || launch->packed)
+        n = um_kernel_args(kernel, um_live.runtime->regions, launch->params, launch->packed,
+                           launch->packed_bytes, args, UM_MAX_ARGS);
     return n < UM_MAX_ARGS ? n : UM_MAX_ARGS;
 }
 
@@ -275,7 +278,8 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
 {
     um_runtime_t *runtime = um_live.runtime;
     um_arg_t args[UM_MAX_ARGS];
-    uint32_t n = 0;
+    um_scalar_t scalars[UM_MAX_SCALARS];
+    uint32_t n = 0, n_scalars = 0;
     bool managed = um_live_managed();
     const um_kernel_t *kernel = NULL;
 
@@ -306,6 +310,9 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
         launch->flags |= UM_LAUNCH_CAPTURED;
     else
         um_deep_push(info, args, n, launch->flags & UM_LAUNCH_ARGS_UNKNOWN);
+    if (managed)
+        n_scalars = um_kernel_scalars(kernel, launch->params, launch->packed, launch->packed_bytes,
+                                      args, n, scalars, UM_MAX_SCALARS);
 
     um_event_t event = um_live_event(UM_EV_LAUNCH);
     event.u.launch = (um_ev_launch_t){
@@ -320,7 +327,9 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
         .flags = launch->flags,
         .call_site = um_live.runtime->settings.launch_sites ? um_callsite_here() : 0,
         .n_args = n,
+        .n_scalars = n_scalars,
         .args = args,
+        .scalars = scalars,
     };
     um_cuda_context_is(info->contextUid, info->context);
     if (kernel && recording)

@@ -245,8 +245,9 @@ typedef struct um_ev_region_label {
 
 typedef enum um_param_flag {
     UM_PARAM_CONST_POINTER =
-        1 << 0,               /* pointer to const in the mangled name: no writes through it */
-    UM_PARAM_POINTER = 1 << 1 /* pointer in the mangled name */
+        1 << 0,                /* pointer to const in the mangled name: no writes through it */
+    UM_PARAM_POINTER = 1 << 1, /* pointer in the mangled name */
+    UM_PARAM_FLOAT = 1 << 2    /* floating point in the mangled name */
 } um_param_flag_t;
 
 typedef struct um_param {
@@ -272,6 +273,14 @@ typedef struct um_arg {
     uint64_t region_offset_bytes; /* pointer minus the region's start */
 } um_arg_t;
 
+/* A parameter of 4 or 8 bytes that may be an integer: neither a pointer nor floating point as far as that is
+ * known. What the kernel takes it for is not. */
+typedef struct um_scalar {
+    uint32_t slot;       /* parameter index */
+    uint32_t size_bytes; /* 4 or 8 */
+    uint64_t value;      /* its bytes, zero-extended */
+} um_scalar_t;
+
 typedef enum um_launch_flag {
     UM_LAUNCH_COOPERATIVE = 1 << 0,
     UM_LAUNCH_GRAPH = 1 << 1,       /* a whole graph; kernel = 0, args = union of its nodes' */
@@ -293,7 +302,11 @@ typedef struct um_ev_launch {
     uint64_t graph;        /* executable graph handle for GRAPH, else 0 */
     uint64_t call_site;    /* 0 unless launch sites were asked for */
     uint32_t n_args;
+    uint32_t n_scalars;
     const um_arg_t *args; /* pointers into known regions, in parameter order */
+    /* In parameter order; live, the first 8 of them. None of a graph, where the layout is not known, where no argument
+     * points to managed memory, and in foreign and older traces. */
+    const um_scalar_t *scalars;
 } um_ev_launch_t;
 
 /* KERNEL_EXEC: time_ns is the start on the GPU. */

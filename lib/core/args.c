@@ -1,4 +1,4 @@
-/* um_kernel_args: the pointers in a launch's arguments. On the launch path: no lock, no allocation. */
+/* What a launch's arguments are: pointers, and what may be integers. On the launch path: no lock, no allocation. */
 #include "kernels.h"
 
 #include <string.h>
@@ -56,4 +56,38 @@ uint32_t um_kernel_args(const um_kernel_t *kernel, const um_regions_t *regions, 
         }
     }
     return sink.n;
+}
+
+uint32_t um_kernel_scalars(const um_kernel_t *kernel, void *const *params, const void *block,
+                           size_t block_bytes, const um_arg_t *args, uint32_t n_args,
+                           um_scalar_t *out, uint32_t max)
+{
+    uint32_t n = 0, a = 0;
+
+    for (uint64_t left = kernel->scalars; left != 0 && n < max; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left), half;
+        const um_param_t *p = &kernel->params[i];
+        const char *at = NULL;
+
+        while (a < n_args && args[a].slot < i)
+            a++;
+        if (a < n_args && args[a].slot == i)
+            continue;
+        if (block == NULL)
+            at = params != NULL ? params[i] : NULL;
+        else if (p->offset_bytes + p->size_bytes <= block_bytes)
+            at = (const char *)block + p->offset_bytes;
+        if (at == NULL)
+            continue;
+        out[n].slot = i;
+        out[n].size_bytes = p->size_bytes;
+        if (p->size_bytes == sizeof out->value) {
+            memcpy(&out[n].value, at, sizeof out->value);
+        } else {
+            memcpy(&half, at, sizeof half);
+            out[n].value = half;
+        }
+        n++;
+    }
+    return n;
 }

@@ -155,8 +155,19 @@ static void um_layout_flags(um_param_t *params, uint32_t n, const char *name)
     if (n > sizeof flags / sizeof *flags || um_mangled_param_flags(name, flags, n) != n)
         return;
     for (uint32_t i = 0; i < n; i++)
-        if (params[i].size_bytes == sizeof(uint64_t))
-            params[i].flags |= flags[i];
+        params[i].flags |=
+            params[i].size_bytes == sizeof(uint64_t) ? flags[i] : flags[i] & UM_PARAM_FLOAT;
+}
+
+static uint64_t um_layout_scalars(const um_param_t *params, uint32_t n)
+{
+    uint64_t scalars = 0;
+
+    for (uint32_t i = 0; i < n && i < 64; i++)
+        if ((params[i].size_bytes == 4 || params[i].size_bytes == 8) &&
+            !(params[i].flags & (UM_PARAM_POINTER | UM_PARAM_FLOAT)))
+            scalars |= (uint64_t)1 << i;
+    return scalars;
 }
 
 static um_kernel_cell_t *um_cell_new(const char *name, uint64_t module_hash,
@@ -179,6 +190,7 @@ static um_kernel_cell_t *um_cell_new(const char *name, uint64_t module_hash,
         .layout_known = known,
         .n_params = n,
         .params = cell->params,
+        .scalars = um_layout_scalars(cell->params, n),
         .block_bytes = n != 0 ? params[n - 1].offset_bytes + params[n - 1].size_bytes : 0,
     };
     return cell;

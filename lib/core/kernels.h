@@ -1,5 +1,5 @@
 /*
- * kernels.h - what is known of a kernel, by the handle seen at launch, and the pointers in its
+ * kernels.h - what is known of a kernel, by the handle seen at launch, and the pointers and integers in its
  * arguments. Lookup is lock-free; definition serialises. Knows no CUDA: cupti/ fetches layouts.
  */
 #ifndef UM_KERNELS_H
@@ -17,13 +17,14 @@ typedef struct um_kernel {
     uint32_t n_params;
     const um_param_t *params; /* lives as long as the table */
     uint32_t block_bytes;     /* end of the last parameter: the size of the parameter block */
+    uint64_t scalars;         /* bit i: the i-th of the first 64 parameters may be an integer */
 } um_kernel_t;
 
 um_status_t um_kernels_new(um_kernels_t **out);
 void um_kernels_free(um_kernels_t *kernels);
 /* Lock-free; NULL when the handle is not known. The result lives as long as the table. */
 const um_kernel_t *um_kernels_find(const um_kernels_t *kernels, uint64_t handle);
-/* Defines (copies name and params, adds the pointer flags that the name shows) or returns what another
+/* Defines (copies name and params, adds the flags that the name shows) or returns what another
  * thread defined meanwhile. params NULL = layout unknown; so is one that cannot be true (parameters
  * that overlap, are out of order or end past CUDA's 32,764 bytes). A kernel without parameters has
  * n_params 0 and any params but NULL. Errors: INVALID (handle 0, name NULL), NO_MEMORY. */
@@ -57,5 +58,12 @@ uint32_t um_mangled_param_flags(const char *mangled, uint32_t *flags, uint32_t m
  * parameter, slot 0; kernelParams of such a kernel are not read. Takes no lock, allocates nothing. */
 uint32_t um_kernel_args(const um_kernel_t *kernel, const um_regions_t *regions, void *const *params,
                         const void *block, size_t block_bytes, um_arg_t *out, uint32_t max);
+
+/* Takes the whole parameters of 4 or 8 bytes, of the first 64, that may be integers: not what the mangled name shows to be a pointer
+ * or floating point, nor those in which `args` (um_kernel_args of the same launch) has a pointer. params and block
+ * as above. Returns how many, at most max, the first ones; none of a kernel whose layout is unknown. */
+uint32_t um_kernel_scalars(const um_kernel_t *kernel, void *const *params, const void *block,
+                           size_t block_bytes, const um_arg_t *args, uint32_t n_args,
+                           um_scalar_t *out, uint32_t max);
 
 #endif

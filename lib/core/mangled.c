@@ -1,9 +1,9 @@
 /*
  * What a mangled name (Itanium C++ ABI) says about a kernel's parameters: which are pointers, which of
- * those to const.
+ * those to const, and which are floating point.
  *
  * A recursive descent over the part of the grammar that kernel names are made of. Instead of text each
- * production yields a um_type_t, the three bits that matter here; substitutions and template arguments
+ * production yields a um_type_t, the four bits that matter here; substitutions and template arguments
  * are remembered in that form. Whatever is not understood (expressions, decltype, too much of
  * anything) fails the whole name: no flags rather than wrong ones.
  */
@@ -21,6 +21,7 @@ typedef struct um_type {
     bool pointer;  /* a pointer or a reference */
     bool to_const; /* and what it points to is const */
     bool is_const; /* the type itself is const */
+    bool is_float; /* floating point of any width, complex included */
 } um_type_t;
 
 typedef struct um_targ {
@@ -53,6 +54,7 @@ static um_type_t um_type(um_name_t *m);
 static void um_encoding(um_name_t *m, uint32_t *flags, uint32_t max, uint32_t *n);
 
 static const um_type_t um_plain;
+static const um_type_t um_floating = {.is_float = true};
 
 /* ---- characters ---- */
 
@@ -490,14 +492,16 @@ static um_type_t um_d_type(um_name_t *m)
         um_number(m);
         if (!um_eat(m, '_') && !um_eat(m, 'b') && !um_eat(m, 'x'))
             return um_fail(m);
-        return um_plain;
+        return um_floating;
     case 'o': /* noexcept function */
         m->at += 2;
         return um_peek(m, 0) == 'F' ? um_type(m) : um_fail(m);
-    case 'd':
+    case 'd': /* decimal and half */
     case 'e':
     case 'f':
     case 'h':
+        m->at += 2;
+        return um_floating;
     case 'i':
     case 's':
     case 'u':
@@ -627,8 +631,8 @@ static um_type_t um_type_inner(um_name_t *m)
     case 'G':
         m->at++;
         um_type(m);
-        um_sub_add(m, um_plain);
-        return um_plain;
+        um_sub_add(m, um_floating);
+        return um_floating;
     case 'U': { /* vendor qualifier, or an unnamed type */
         um_type_t type;
 
@@ -660,7 +664,7 @@ static um_type_t um_type_inner(um_name_t *m)
         if (c == '\0' || strchr("vwbcahstijlmxynofdegz", c) == NULL)
             return um_fail(m);
         m->at++;
-        return um_plain;
+        return strchr("fdeg", c) != NULL ? um_floating : um_plain;
     }
 }
 
@@ -681,7 +685,8 @@ static void um_param(um_name_t *m, um_type_t type, uint32_t *flags, uint32_t max
 {
     if (*n < max)
         flags[*n] = (type.pointer ? UM_PARAM_POINTER : 0u) |
-                    (type.pointer && type.to_const ? UM_PARAM_CONST_POINTER : 0u);
+                    (type.pointer && type.to_const ? UM_PARAM_CONST_POINTER : 0u) |
+                    (type.is_float ? UM_PARAM_FLOAT : 0u);
     if (!m->failed)
         (*n)++;
 }

@@ -187,6 +187,10 @@ static const um_event_t *keep_event(um_workload_builder_t *builder, const um_eve
         if (copy->u.launch.n_args)
             copy->u.launch.args = keep(builder, copy->u.launch.args,
                                        copy->u.launch.n_args * sizeof *copy->u.launch.args);
+        if (copy->u.launch.n_scalars)
+            copy->u.launch.scalars =
+                keep(builder, copy->u.launch.scalars,
+                     copy->u.launch.n_scalars * sizeof *copy->u.launch.scalars);
         break;
     case UM_EV_HINT:
         keep_text(builder, &copy->u.hint.who);

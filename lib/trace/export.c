@@ -15,8 +15,8 @@
 /* How the rows of one type go in; made at its first event. */
 typedef struct um_export_type {
     sqlite3_stmt *row;
-    sqlite3_stmt *elements; /* of its array */
-    uint64_t from_start;    /* bit i: field i is stored as the time plus it */
+    sqlite3_stmt *elements[UM_SCHEMA_ARRAYS]; /* of its arrays, in the order of the schema */
+    uint64_t from_start;                      /* bit i: field i is stored as the time plus it */
     bool shared;
 } um_export_type_t;
 
@@ -167,7 +167,7 @@ static char *insertion(const um_export_t *to, um_event_type_t type, const char *
     return sqlite3_str_finish(sql);
 }
 
-static void make_elements(um_export_t *to, um_event_type_t type, const um_field_t *array)
+static sqlite3_stmt *make_elements(um_export_t *to, um_event_type_t type, const um_field_t *array)
 {
     char table[UM_EXPORT_NAME_BYTES];
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -183,7 +183,7 @@ static void make_elements(um_export_t *to, um_event_type_t type, const um_field_
     for (size_t i = 1; i <= array->elements; i++)
         sqlite3_str_appendall(sql, ", ?");
     sqlite3_str_appendall(sql, ")");
-    to->types[type].elements = prepare(to, sqlite3_str_finish(sql));
+    return prepare(to, sqlite3_str_finish(sql));
 }
 
 /* The type's table and how to write to it. */
@@ -195,6 +195,7 @@ static void make_type(um_export_t *to, um_event_type_t type)
     const char *column, *as;
     sqlite3_str *sql = sqlite3_str_new(NULL);
     bool from_start;
+    size_t arrays = 0;
 
     um_export_table(type, table, &made->shared);
     sqlite3_str_appendf(sql,
@@ -210,7 +211,7 @@ static void make_type(um_export_t *to, um_event_type_t type)
         const um_field_t *field = &schema->fields[i];
 
         if (field->kind == UM_FIELD_ARRAY) {
-            make_elements(to, type, field);
+            made->elements[arrays++] = make_elements(to, type, field);
             i += field->elements;
             continue;
         }
@@ -328,10 +329,9 @@ um_status_t um_export_open(const char *path, um_export_t **out, char *error, siz
     return um_export_close(to, error, error_bytes);
 }
 
-static void put_array(um_export_t *to, um_event_type_t type, const um_field_t *array,
+static void put_array(um_export_t *to, sqlite3_stmt *stmt, const um_field_t *array,
                       const char *member)
 {
-    sqlite3_stmt *stmt = to->types[type].elements;
     const char *element;
     uint32_t count;
 
@@ -353,6 +353,7 @@ um_status_t um_export_event(um_export_t *to, const um_event_t *event)
     const um_schema_t *schema;
     um_export_type_t *made;
     int column = 4;
+    size_t arrays = 0;
 
     if (to->status)
         return to->status;
@@ -375,7 +376,7 @@ um_status_t um_export_event(um_export_t *to, const um_event_t *event)
         const um_field_t *field = &schema->fields[i];
 
         if (field->kind == UM_FIELD_ARRAY) {
-            put_array(to, type, field, member);
+            put_array(to, made->elements[arrays++], field, member);
             i += field->elements;
         } else if (field->kind == UM_FIELD_STRING) {
             const char *text;
@@ -420,7 +421,8 @@ um_status_t um_export_close(um_export_t *to, char *error, size_t error_bytes)
         run(to, sqlite3_mprintf("COMMIT"));
     for (int type = 0; type < UM_EV_TYPE_COUNT; type++) {
         sqlite3_finalize(to->types[type].row);
-        sqlite3_finalize(to->types[type].elements);
+        for (size_t i = 0; i < UM_SCHEMA_ARRAYS; i++)
+            sqlite3_finalize(to->types[type].elements[i]);
     }
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         sqlite3_finalize(own[i]);

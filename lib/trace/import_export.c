@@ -9,12 +9,19 @@
 /* As in a .umt (um_trace.h). */
 #define ELEMENTS_MAX 131072u
 
+/* The rows of one array; `there`: it stands at one. */
+typedef struct um_back_array {
+    sqlite3_stmt *rows;
+    bool there;
+} um_back_array_t;
+
 typedef struct um_back {
     um_event_type_t type;
-    sqlite3_stmt *rows, *elements;
+    sqlite3_stmt *rows;
     int64_t seq;         /* of the row that comes next */
     uint64_t from_start; /* bit i: field i is stored as the time plus it */
-    bool row, element;
+    bool row;
+    um_back_array_t array[UM_SCHEMA_ARRAYS]; /* in the order of the schema */
 } um_back_t;
 
 static sqlite3_stmt *statement(um_import_t *im, sqlite3 *db, sqlite3_str *sql)
@@ -76,10 +83,11 @@ static um_status_t advance(um_import_t *im, sqlite3 *db, um_back_t *back)
     return status;
 }
 
-/* Its rows in order, and those of its array; nothing where there is no such table. */
+/* Its rows in order, and those of its arrays; nothing where there is no such table. */
 static um_status_t open_type(um_sql_t *sql, um_back_t *back)
 {
     const um_schema_t *schema = &um_schema_table[back->type];
+    um_back_array_t *elements = back->array;
     char table[UM_EXPORT_NAME_BYTES];
     sqlite3_str *text;
     bool shared;
@@ -113,25 +121,26 @@ static um_status_t open_type(um_sql_t *sql, um_back_t *back)
         select_fields(sql, text, table, back->type, i + 1, i + 1 + array->elements);
         sqlite3_str_appendf(text, " FROM \"%w\" ORDER BY seq, i", table);
         if (um_sql_has_column(sql, table, "seq") && um_sql_has_column(sql, table, "i"))
-            back->elements = statement(sql->im, sql->db, text);
+            elements->rows = statement(sql->im, sql->db, text);
         else
             sqlite3_free(sqlite3_str_finish(text));
-        status = next(sql->im, sql->db, back, back->elements, &back->element);
+        status = next(sql->im, sql->db, back, elements->rows, &elements->there);
+        elements++;
         i += array->elements;
     }
     return status ? status : sql->im->status;
 }
 
 /* The elements of the row, malloc'ed into the event; those of rows that are not there are passed over. */
-static um_status_t read_array(um_import_t *im, sqlite3 *db, um_back_t *back,
+static um_status_t read_array(um_import_t *im, sqlite3 *db, um_back_t *back, um_back_array_t *from,
                               const um_field_t *array, char *member, void **elements)
 {
     size_t size = 0;
     uint32_t count = 0;
     um_status_t status = UM_OK;
 
-    while (!status && back->element && sqlite3_column_int64(back->elements, 0) <= back->seq) {
-        if (sqlite3_column_int64(back->elements, 0) == back->seq && count < ELEMENTS_MAX) {
+    while (!status && from->there && sqlite3_column_int64(from->rows, 0) <= back->seq) {
+        if (sqlite3_column_int64(from->rows, 0) == back->seq && count < ELEMENTS_MAX) {
             if (count == size) {
                 void *grown;
 
@@ -143,10 +152,10 @@ static um_status_t read_array(um_import_t *im, sqlite3 *db, um_back_t *back,
             }
             for (int k = 1; k <= array->elements; k++)
                 um_export_store(&array[k], (char *)*elements + count * array->element_bytes,
-                                sqlite3_column_int64(back->elements, k));
+                                sqlite3_column_int64(from->rows, k));
             count++;
         }
-        status = next(im, db, back, back->elements, &back->element);
+        status = next(im, db, back, from->rows, &from->there);
     }
     memcpy(member + array->offset, &count, sizeof(count));
     memcpy(member + array->array_offset, elements, sizeof(*elements));
@@ -159,15 +168,18 @@ static um_status_t hand_over(um_import_t *im, sqlite3 *db, um_back_t *back)
     int64_t start = sqlite3_column_int64(back->rows, 1);
     um_event_t event = {.tid = (uint32_t)sqlite3_column_int64(back->rows, 2)};
     char *member = (char *)&event.u;
-    void *elements = NULL;
+    void *elements[UM_SCHEMA_ARRAYS] = {NULL};
     um_status_t status = UM_OK;
+    size_t arrays = 0;
     int column = 3;
 
     for (size_t i = 0; !status && i < schema->n_fields; i++) {
         const um_field_t *field = &schema->fields[i];
 
         if (field->kind == UM_FIELD_ARRAY) {
-            status = read_array(im, db, back, field, member, &elements);
+            status =
+                read_array(im, db, back, &back->array[arrays], field, member, &elements[arrays]);
+            arrays++;
             i += field->elements;
         } else if (field->kind == UM_FIELD_STRING) {
             const char *text = (const char *)sqlite3_column_text(back->rows, column++);
@@ -183,7 +195,8 @@ static um_status_t hand_over(um_import_t *im, sqlite3 *db, um_back_t *back)
     }
     if (!status)
         um_import_emit(im, back->type, (uint64_t)start, &event);
-    free(elements);
+    for (size_t i = 0; i < UM_SCHEMA_ARRAYS; i++)
+        free(elements[i]);
     return status;
 }
 
@@ -223,7 +236,8 @@ um_status_t um_import_export(um_import_t *im, sqlite3 *db)
     }
     for (int type = 1; type < UM_EV_TYPE_COUNT; type++) {
         sqlite3_finalize(types[type].rows);
-        sqlite3_finalize(types[type].elements);
+        for (size_t i = 0; i < UM_SCHEMA_ARRAYS; i++)
+            sqlite3_finalize(types[type].array[i].rows);
     }
     return status;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One event adds at most 3 MiB of arrays and 3 MiB of strings, and a column takes at most a quarter
+/* One event adds at most 5 MiB of arrays and 3 MiB of strings, and a column takes at most a quarter
  * more than its rows: far below UM_MAX_BLOCK_BYTES. */
 #define FULL_BYTES (4u << 20)
 

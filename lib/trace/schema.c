@@ -77,7 +77,11 @@ static const um_field_t launch[] = {D(launch, correlation),
                                     ELEMENT(um_arg_t, slot, UM_FIELD_UINT),
                                     ELEMENT(um_arg_t, offset_bytes, UM_FIELD_UINT),
                                     ELEMENT(um_arg_t, region, UM_FIELD_UINT),
-                                    ELEMENT(um_arg_t, region_offset_bytes, UM_FIELD_UINT)};
+                                    ELEMENT(um_arg_t, region_offset_bytes, UM_FIELD_UINT),
+                                    ARRAY(launch, n_scalars, scalars, 3),
+                                    ELEMENT(um_scalar_t, slot, UM_FIELD_UINT),
+                                    ELEMENT(um_scalar_t, size_bytes, UM_FIELD_UINT),
+                                    ELEMENT(um_scalar_t, value, UM_FIELD_UINT)};
 
 static const um_field_t kernel_exec[] = {D(kernel_exec, correlation), U(kernel_exec, kernel),
                                          U(kernel_exec, duration_ns), I(kernel_exec, device),

@@ -46,4 +46,6 @@ extern const um_schema_t um_schema_table[UM_EV_TYPE_COUNT];
 #define UM_SCHEMA_MAX_TYPES  256u
 #define UM_SCHEMA_MAX_FIELDS 64u /* of one type, elements included */
 
+#define UM_SCHEMA_ARRAYS 2u /* of one type of the table above, at most */
+
 #endif

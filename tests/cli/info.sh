@@ -65,7 +65,7 @@ cat >expected <<'TEXT'
 1020 region_label region=1 label="grid"
 1030 region_alloc bytes=65536 addr=0x7f8000000000 region=2 family=managed host_addr=0x0 device=none flags=0x0 call_site=0x0 stream=0x0
 1040 kernel kernel=1 module_hash=0x0 name="_Z3addPfi" layout_known=1 params=[{offset_bytes=0,size_bytes=8,flags=0x2},{offset_bytes=8,size_bytes=4,flags=0x0}]
-1050 launch correlation=5 kernel=1 stream=0x0 context=0 device=0 grid[0]=64 grid[1]=1 grid[2]=1 block[0]=256 block[1]=1 block[2]=1 shared_bytes=0 flags=0x0 graph=0x0 call_site=0x0 args=[{slot=0,offset_bytes=0,region=1,region_offset_bytes=4096}]
+1050 launch correlation=5 kernel=1 stream=0x0 context=0 device=0 grid[0]=64 grid[1]=1 grid[2]=1 block[0]=256 block[1]=1 block[2]=1 shared_bytes=0 flags=0x0 graph=0x0 call_site=0x0 args=[{slot=0,offset_bytes=0,region=1,region_offset_bytes=4096}] scalars=[{slot=1,size_bytes=4,value=262144}]
 1060 migrate bytes=2097152 addr=0x7f0000000000 duration_ns=5 src=host dst=0 cause=fault region=1
 TEXT
 cat >expected.end <<'TEXT'

@@ -40,6 +40,7 @@ int main(int argc, char **argv)
     static const um_ev_fact_t facts[] = {{"host.name", "sample"}, {"note", "a \"quoted\" text"}};
     static const um_param_t params[] = {{0, 8, UM_PARAM_POINTER}, {8, 4, 0}};
     static const um_arg_t args[] = {{0, 0, 1, 4096}};
+    static const um_scalar_t scalars[] = {{1, 4, 262144}};
     um_trace_write_stats_t stats;
     um_status_t status;
     uint64_t header_bytes;
@@ -74,6 +75,8 @@ int main(int argc, char **argv)
                                   .grid = {64, 1, 1},
                                   .block = {256, 1, 1},
                                   .n_args = 1,
+                                  .n_scalars = 1,
+                                  .scalars = scalars,
                                   .args = args}});
     for (uint64_t at = 0; at < GIB; at += UM_BLOCK_BYTES)
         migrate(BASE + at, UM_BLOCK_BYTES, UM_DEVICE_HOST, 0, 1);

@@ -92,6 +92,7 @@ static inline const char *any_text(void)
 static inline um_event_t any_event(uint64_t time_ns)
 {
     static um_arg_t args[4];
+    static um_scalar_t scalars[4];
     static um_param_t params[4];
     const char *word = any_text(), *other = any_text();
     uint32_t small = (uint32_t)(any_roll() % 8), id = (uint32_t)(any_roll() % 32);
@@ -156,14 +157,18 @@ static inline um_event_t any_event(uint64_t time_ns)
                                       .params = params};
         break;
     case UM_EV_LAUNCH:
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
             args[i].region = (uint32_t)(any_roll() % 32);
+            scalars[i] = (um_scalar_t){(uint32_t)(any_roll() % 6), small, any_length()};
+        }
         e.u.launch = (um_ev_launch_t){.correlation = id,
                                       .kernel = small,
                                       .device = device,
                                       .flags = small,
                                       .n_args = (uint32_t)(any_roll() % 5),
-                                      .args = args};
+                                      .n_scalars = (uint32_t)(any_roll() % 5),
+                                      .args = args,
+                                      .scalars = scalars};
         break;
     case UM_EV_KERNEL_EXEC:
         e.u.kernel_exec = (um_ev_kernel_exec_t){.correlation = id,

@@ -16,6 +16,19 @@ Test(live, a_handle_may_be_a_kernel_or_a_function)
     cr_assert_eq(event_of(UM_EV_LAUNCH, 2)->u.launch.n_args, 2);
 }
 
+Test(live, a_launch_tells_its_integers)
+{
+    start(UM_MODE_RECORD);
+    create_context();
+    alloc_managed(A, 1 << 20);
+    launch(0x1000, A, A, NULL);
+    launch(0x1000, B, B, NULL); /* nothing that is managed */
+    const um_ev_launch_t *l = &event_of(UM_EV_LAUNCH, 0)->u.launch;
+    cr_assert_eq(l->n_scalars, 1);
+    cr_assert(l->scalars[0].slot == 2 && l->scalars[0].size_bytes == 4);
+    cr_assert_eq(event_of(UM_EV_LAUNCH, 1)->u.launch.n_scalars, 0);
+}
+
 Test(live, an_extra_buffer_is_read)
 {
     uint64_t block[3] = {A + 8, B, 5};
@@ -32,6 +45,9 @@ Test(live, an_extra_buffer_is_read)
     cr_assert_eq(l->u.launch.n_args, 1);
     cr_assert_eq(l->u.launch.args[0].region_offset_bytes, 8);
     cr_assert(l->u.launch.flags & UM_LAUNCH_EXTRA);
+    /* not its second pointer: the name says nothing of it, but it is 8 bytes of no known region */
+    cr_assert_eq(l->u.launch.n_scalars, 2);
+    cr_assert(l->u.launch.scalars[1].slot == 2 && l->u.launch.scalars[1].value == 5);
 }
 
 Test(live, cooperative_and_attributed_launches_are_seen)

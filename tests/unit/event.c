@@ -106,10 +106,14 @@ Test(event, pack_copies_arrays)
 {
     um_param_t params[] = {{0, 8, 1}, {8, 4, 0}};
     um_arg_t args[] = {{.slot = 1, .region = 9}};
+    um_scalar_t scalars[] = {{2, 4, 7}, {3, 8, 1 << 20}};
     um_event_t kernel = {.type = UM_EV_KERNEL,
                          .u.kernel = {.name = "k", .n_params = 2, .params = params}};
     um_event_t launch = {.type = UM_EV_LAUNCH, .u.launch = {.n_args = 1, .args = args}};
-    um_event_t none = {.type = UM_EV_LAUNCH, .u.launch = {.n_args = 5, .args = NULL}};
+    um_event_t both = {.type = UM_EV_LAUNCH,
+                       .u.launch = {.n_args = 1, .args = args, .n_scalars = 2, .scalars = scalars}};
+    um_event_t none = {.type = UM_EV_LAUNCH,
+                       .u.launch = {.n_args = 5, .n_scalars = 2, .scalars = scalars}};
     um_event_t *copy = packed(&kernel);
 
     memset(params, 0, sizeof params);
@@ -118,12 +122,21 @@ Test(event, pack_copies_arrays)
     cr_assert_str_eq(copy->u.kernel.name, "k");
     free(copy);
     copy = packed(&launch);
-    memset(args, 0, sizeof args);
     cr_assert_eq(copy->u.launch.args[0].region, 9);
+    cr_assert_eq(copy->u.launch.n_scalars, 0);
     free(copy);
     copy = packed(&none);
     cr_assert_eq(copy->u.launch.n_args, 0, "no array, no elements");
     cr_assert_null(copy->u.launch.args);
+    cr_assert_eq(copy->u.launch.scalars[1].value, 1 << 20);
+    free(copy);
+    copy = packed(&both);
+    memset(args, 0, sizeof args);
+    memset(scalars, 0, sizeof scalars);
+    cr_assert_eq(copy->u.launch.args[0].region, 9);
+    cr_assert_eq(copy->u.launch.n_scalars, 2);
+    cr_assert_eq(copy->u.launch.scalars[0].slot, 2);
+    cr_assert_eq(copy->u.launch.scalars[1].value, 1 << 20);
     free(copy);
 }
 

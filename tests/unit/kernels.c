@@ -241,3 +241,73 @@ Test(kernels, never_reads_past_what_is_known)
                  "a packed buffer has a length of its own");
     free(block);
 }
+
+/* ---- integers ---- */
+
+static uint32_t scalars_of(const um_kernel_t *kernel, void *const *params, um_scalar_t *out)
+{
+    um_arg_t args[8];
+    uint32_t n = scan(kernel, params, args);
+
+    return um_kernel_scalars(kernel, params, NULL, 0, args, n, out, 4);
+}
+
+Test(kernels, takes_what_may_be_an_integer)
+{
+    /* (float *, int, float, double, long, const float *, short, six floats by value) */
+    const um_param_t layout[] = {{0, 8, 0},  {8, 4, 0},  {12, 4, 0}, {16, 8, 0},
+                                 {24, 8, 0}, {32, 8, 0}, {40, 2, 0}, {44, 24, 0}};
+    const um_kernel_t *kernel = define(HANDLE, "_Z1kPfifdlPKfs4six6", layout, 8);
+    uint64_t a = BASE, elsewhere = 0x123456789000;
+    int32_t n = -3;
+    int64_t m = INT64_C(1) << 40;
+    double d = 2;
+    float f = 1, six[6] = {1};
+    int16_t s = 9;
+    void *params[] = {&a, &n, &f, &d, &m, &elsewhere, &s, six};
+    um_scalar_t out[4];
+
+    add(BASE, 4096, UM_FAMILY_MANAGED);
+    cr_assert_eq(scalars_of(kernel, params, out), 2);
+    cr_assert(out[0].slot == 1 && out[0].size_bytes == 4 && out[0].value == 0xfffffffd);
+    cr_assert(out[1].slot == 4 && out[1].size_bytes == 8 && out[1].value == (uint64_t)m);
+    params[1] = NULL;
+    cr_assert_eq(scalars_of(kernel, params, out), 1);
+}
+
+Test(kernels, takes_no_pointer_for_an_integer_where_the_name_says_nothing)
+{
+    const um_param_t layout[] = {{0, 8, 0},  {8, 8, 0},  {16, 4, 0},
+                                 {20, 4, 0}, {24, 4, 0}, {28, 4, 0}};
+    const um_kernel_t *kernel = define(HANDLE, "plain_c", layout, 6);
+    uint64_t a = BASE + 8, n = 5;
+    uint32_t k[] = {1, 2, 3, 4};
+    void *params[] = {&a, &n, &k[0], &k[1], &k[2], &k[3]};
+    um_scalar_t out[4];
+
+    add(BASE, 4096, UM_FAMILY_MANAGED);
+    cr_assert_eq(scalars_of(kernel, params, out), 4, "no more than asked for");
+    cr_assert(out[0].slot == 1 && out[0].value == 5);
+    cr_assert(out[3].slot == 4 && out[3].value == 3);
+}
+
+Test(kernels, takes_integers_from_a_packed_buffer_as_far_as_it_goes)
+{
+    const um_param_t layout[] = {{0, 8, 0}, {8, 4, 0}, {12, 4, 0}};
+    const um_kernel_t *kernel = define(HANDLE, "k", layout, 3);
+    const um_kernel_t *unknown = define(HANDLE + 16, "u", NULL, 0);
+    uint64_t *block = malloc(14); /* ends inside the last parameter */
+    um_arg_t args[8];
+    um_scalar_t out[4];
+    uint32_t n;
+
+    add(BASE, 4096, UM_FAMILY_MANAGED);
+    block[0] = BASE;
+    memcpy(&block[1], &(uint32_t){77}, 4);
+    n = um_kernel_args(kernel, regions, NULL, block, 14, args, 8);
+    cr_assert_eq(um_kernel_scalars(kernel, NULL, block, 14, args, n, out, 4), 1);
+    cr_assert(out[0].slot == 1 && out[0].value == 77);
+    cr_assert_eq(um_kernel_scalars(unknown, NULL, block, 14, args, 0, out, 4), 0);
+    cr_assert_eq(um_kernel_scalars(kernel, NULL, NULL, 0, args, 0, out, 4), 0);
+    free(block);
+}

@@ -81,6 +81,30 @@ Test(mangled, follows_template_arguments)
     CHECK(example);
 }
 
+/* The same for floating point: 'f', and 'p' for pointers to whatever. */
+Test(mangled, tells_floating_point_from_integers)
+{
+    static const example_t example[] = {
+        {"_Z6simplePfPKfif", "pp.f"},           {"_Z3allfdegDhDF16_DF16bDdCfjlmb", "fffffffff...."},
+        {"_Z4tmplIfEvPKT_PS0_S0_", "ppf"}, /* <float>(const T *, T *, T) */
+        {"_Z4tmplIiEvPKT_PS0_S0_", "pp."},      {"_Z4consIKdlEvT_T0_", "f."},
+        {"_Z8variadicIJfPKidEEviDpT_", ".fpf"}, {"_Z4fptrPFfPKfiEN2ns5PlainE", "p."},
+        {"_Z5againICfEvT_S1_S0_", "fff"},
+    };
+
+    for (size_t i = 0; i < sizeof example / sizeof *example; i++) {
+        uint32_t flags[16], n = um_mangled_param_flags(example[i].name, flags, 16);
+
+        cr_expect_eq(n, strlen(example[i].flags), "%s: %u", example[i].name, n);
+        for (uint32_t k = 0; k < n && k < 16; k++)
+            cr_expect_eq(example[i].flags[k],
+                         flags[k] & UM_PARAM_POINTER ? 'p'
+                         : flags[k] & UM_PARAM_FLOAT ? 'f'
+                                                     : '.',
+                         "%s: parameter %u", example[i].name, k);
+    }
+}
+
 Test(mangled, expands_packs)
 {
     static const example_t example[] = {

@@ -23,7 +23,7 @@ static inline uint64_t next_random(uint64_t *state)
 typedef struct event_box {
     um_event_t event;
     char text[4][40];
-    uint64_t elements[5 * 4];
+    uint64_t elements[UM_SCHEMA_ARRAYS][5 * 4];
 } event_box_t;
 
 static inline void put_number(void *at, size_t bytes, uint64_t v)
@@ -48,7 +48,7 @@ static inline void make_event(event_box_t *box, uint32_t type, uint64_t time_ns,
 {
     const um_schema_t *schema = &um_schema_table[type];
     uint8_t *member = (uint8_t *)&box->event.u;
-    size_t n_text = 0;
+    size_t n_text = 0, n_arrays = 0;
 
     memset(box, 0, sizeof(*box));
     box->event.time_ns = time_ns;
@@ -64,7 +64,7 @@ static inline void make_event(event_box_t *box, uint32_t type, uint64_t time_ns,
             memcpy(member + f->offset, &text, sizeof(text));
         } else if (f->kind == UM_FIELD_ARRAY) {
             uint32_t n = (uint32_t)(next_random(state) % 5);
-            uint8_t *elements = (uint8_t *)box->elements;
+            uint8_t *elements = (uint8_t *)box->elements[n_arrays++];
             memcpy(member + f->offset, &n, sizeof(n));
             memcpy(member + f->array_offset, &elements, sizeof(elements));
             for (uint32_t e = 0; e < n; e++)

@@ -210,6 +210,30 @@ Test(trace_file, keeps_large_argument_lists)
     free(args);
 }
 
+/* Recorded on an H200 before launches had them. */
+Test(trace_file, reads_launches_of_before_they_told_integers)
+{
+    char old[512], error[256] = "";
+    um_trace_reader_t *reader = NULL;
+    const um_event_t *event;
+    um_status_t status;
+    uint32_t launches = 0;
+
+    snprintf(old, sizeof(old), "%s/tests/data/h200/stencil.umt", getenv("UM_SRCDIR"));
+    cr_assert_eq(um_trace_reader_open(old, UM_TRACE_FILE_ORDER, &reader, error, sizeof(error)),
+                 UM_OK, "%s", error);
+    while ((status = um_trace_reader_next(reader, &event)) == UM_OK) {
+        if (event->type != UM_EV_LAUNCH)
+            continue;
+        launches += event->u.launch.n_args > 0;
+        cr_assert_eq(event->u.launch.n_scalars, 0);
+        cr_assert_null(event->u.launch.scalars);
+    }
+    cr_assert_eq(status, UM_ERR_NOT_FOUND);
+    cr_assert_gt(launches, 0);
+    um_trace_reader_close(reader);
+}
+
 Test(trace_file, refuses_events_that_do_not_exist)
 {
     um_trace_writer_t *writer = create(NULL);

@@ -17,6 +17,7 @@ Test(trace_schema, refers_only_to_earlier_numbers)
 {
     for (uint32_t t = 1; t < UM_EV_TYPE_COUNT; t++) {
         const um_schema_t *schema = &um_schema_table[t];
+        size_t arrays = 0;
         cr_assert_leq(schema->n_fields, UM_SCHEMA_MAX_FIELDS);
         for (size_t i = 0; i < schema->n_fields; i++) {
             const um_field_t *f = &schema->fields[i];
@@ -27,7 +28,9 @@ Test(trace_schema, refers_only_to_earlier_numbers)
             }
             if (f->kind == UM_FIELD_STRING || f->kind == UM_FIELD_ARRAY)
                 cr_assert(schema->points, "%s.%s", schema->name, f->name);
+            arrays += f->kind == UM_FIELD_ARRAY;
         }
+        cr_assert_leq(arrays, UM_SCHEMA_ARRAYS, "%s", schema->name);
     }
 }
 
@@ -96,13 +99,13 @@ Test(trace_schema, covers_every_byte_of_every_event)
     cr_assert_eq(checked, UM_EV_TYPE_COUNT - 1);
 }
 
-#define CHECK_ELEMENT(id, type)                                                                    \
+#define CHECK_ELEMENT(id, array, type)                                                             \
     do {                                                                                           \
         type element;                                                                              \
         const um_field_t *f = um_schema_table[id].fields;                                          \
         memset(&element, 0xff, sizeof(element));                                                   \
         __builtin_clear_padding(&element);                                                         \
-        while (f->kind != UM_FIELD_ARRAY)                                                          \
+        while (strcmp(f->name, #array) != 0)                                                       \
             f++;                                                                                   \
         cr_assert_eq(f->element_bytes, sizeof(element));                                           \
         check_bytes(#type, (uint8_t *)&element, sizeof(element), f + 1, f->elements, 0);           \
@@ -110,8 +113,9 @@ Test(trace_schema, covers_every_byte_of_every_event)
 
 Test(trace_schema, covers_every_byte_of_array_elements)
 {
-    CHECK_ELEMENT(UM_EV_KERNEL, um_param_t);
-    CHECK_ELEMENT(UM_EV_LAUNCH, um_arg_t);
+    CHECK_ELEMENT(UM_EV_KERNEL, params, um_param_t);
+    CHECK_ELEMENT(UM_EV_LAUNCH, args, um_arg_t);
+    CHECK_ELEMENT(UM_EV_LAUNCH, scalars, um_scalar_t);
 }
 #else
 Test(trace_schema, covers_every_byte_of_every_event)
