@@ -4,9 +4,11 @@
  * On an H200 the CPU gets 1 GiB back in 180-210 ms by faults and in 71-115 ms by prefetch. A wait is
  * known by the kernel launched last among the work that it covers; what the CPU takes (page tables, CPU
  * faults, migrations) is put down to the first wait since the last launch that used it: earlier the GPU
- * may still write it, later time is lost. Two occurrences have to agree on what and on how often (every
- * time, or every n-th). Data that comes by prefetch no longer faults: now and then a block is left out,
- * and when nobody misses it the CPU has stopped reading.
+ * may still write it, later time is lost.
+ *
+ * It is a range of a region, or of an argument of that kernel where its pointer is another one each time, as
+ * slices of a pool are: then it is counted from the pointer, and page tables are asked for it at the next launch,
+ * which need not take it. How a range is learned: readback_range.h.
  *
  * Only what is on the GPU is brought: pages that nobody wrote are cheaper populated by the CPU itself.
  *
@@ -17,6 +19,7 @@
 
 #include "lru.h"
 #include "place.h"
+#include "readback_range.h"
 #include "um_advisor.h"
 
 #define REGIONS 1024u /* remembered by id modulo this: the latest ones */
@@ -24,13 +27,15 @@
 #define STREAMS 64u
 #define RECENT  32u /* waits looked back over: reads after more than so many cannot be placed */
 #define WAITS   256u
-#define RANGES  16u            /* of one wait */
+#define RANGES  16u /* of regions, of one wait */
+#define SLOTS   4u  /* and so many of arguments */
+#define ALL     (RANGES + SLOTS)
+#define GIVEN   8u             /* arguments of a kernel that are looked at: the first ones */
+#define TRIES   8u             /* looks at an argument that the CPU never took, */
+#define SELDOM  16u            /* and from then on after every so many waits */
 #define NEAR    UM_BLOCK_BYTES /* reads nearer than this are one range */
-#define AGREED  2u
-#define FORGET  4u /* periods without a read after which a range is given up */
-#define CHANCES 2u /* a block left out and not missed: how often before it is given up */
-#define FRESH   1u /* runs: what was seen to hold since then is acted upon at once */
-#define STALE   4u /* and before that, is soon put to the proof */
+#define FRESH   1u             /* runs: what was seen to hold since then is acted upon at once */
+#define STALE   4u             /* and before that, is soon put to the proof */
 
 typedef struct use {
     uint64_t seq; /* 0 = none */
@@ -51,12 +56,23 @@ typedef struct kernel {
     uint64_t key; /* of its name and module */
 } kernel_t;
 
+/* Pointers that a kernel was given, of a launch or of the one before a wait. */
+typedef struct given {
+    uint32_t n;
+    struct {
+        uint64_t slot; /* which argument; not 0 */
+        uint64_t at;   /* from the start of the region */
+        uint32_t region;
+    } arg[GIVEN];
+} given_t;
+
 /* A stream, or a context as a whole. */
 typedef struct stream {
     uint64_t handle;
     uint32_t context;
     int32_t device;
     uint64_t kernel; /* key of the one launched last */
+    given_t given;
 } stream_t;
 
 typedef struct recent {
@@ -64,39 +80,21 @@ typedef struct recent {
     uint64_t exit_ns; /* 0 = not left yet */
     uint64_t key, stream;
     uint32_t sync, kind, context;
+    given_t given;
 } recent_t;
-
-/* What is seen of an occurrence, from three sources that may all tell of the same bytes. */
-typedef struct seen {
-    uint64_t addr, end;
-    uint64_t present_bytes, migrated_bytes, faults;
-} seen_t;
-
-typedef struct range {
-    uint64_t place;         /* of the region; 0 = free */
-    uint64_t role;          /* of it */
-    uint32_t nth;           /* of those of this place */
-    uint32_t count, period; /* occurrences since the last read; read every `period`-th */
-    uint32_t agreed, missed;
-    uint32_t brought;       /* occurrences served since a block was left out */
-    bool pending, left_out; /* served at the latest occurrence; but for a block */
-    uint32_t served;        /* the region, then */
-    bool held;              /* this run has seen for itself whether it is so */
-    bool told;              /* earlier runs have told of it, */
-    uint32_t age;           /* so long ago */
-    uint64_t times;         /* it was seen, in all runs */
-    uint64_t addr, end;     /* from the start of the region */
-    seen_t seen;            /* since the latest occurrence */
-} range_t;
 
 typedef struct wait {
     um_lru_t lru; /* used: `seq` of its latest occurrence */
-    range_t range[RANGES];
+    um_range_t
+        range[ALL]; /* first those of regions, then those of arguments, whose place is a slot */
 } wait_t;
 
 typedef struct readback {
-    uint64_t limit, min, density, check;
-    uint64_t seq;
+    uint64_t limit;
+    um_range_rules_t rules;
+    uint64_t seq, launch,
+        launch_before; /* of the latest item, the latest launch and the one before */
+    given_t given;     /* of the latest launch */
     uint32_t n_recent;
     um_places_t places;
     region_t region[REGIONS];
@@ -110,11 +108,11 @@ static const um_advisor_option_t options[] = {
     {"limit", "bytes of the largest argument that is looked at", (uint64_t)2 << 30, 0, UINT64_MAX,
      offsetof(readback_t, limit)},
     {"min", "bytes of the smallest range worth a call", 4096, 1, UINT64_MAX,
-     offsetof(readback_t, min)},
+     offsetof(readback_t, rules.min)},
     {"density", "per cent of a range that the cpu must have read", 50, 1, 100,
-     offsetof(readback_t, density)},
+     offsetof(readback_t, rules.density)},
     {"check", "occurrences after which a block is left out to see whether it is missed", 8, 1,
-     1000000, offsetof(readback_t, check)},
+     1000000, offsetof(readback_t, rules.check)},
     {0},
 };
 
@@ -125,12 +123,30 @@ static uint64_t stream_slot(uint32_t context, uint64_t handle)
     return um_mix(handle, context) % STREAMS;
 }
 
-/* The region that has the range's place now; NULL = none that a launch has taken. */
-static const region_t *region_of(const readback_t *self, const range_t *range)
+static const region_t *region_by_id(const readback_t *self, uint32_t id)
 {
-    uint32_t id = um_place_region(&self->places, range->place);
-
     return id && self->region[id % REGIONS].id == id ? &self->region[id % REGIONS] : NULL;
+}
+
+/* Where a range is counted from: what has its place now, or was given to the kernel in its slot. region NULL =
+ * nothing. */
+typedef struct origin {
+    const region_t *region;
+    uint64_t at; /* from the start of the region */
+} origin_t;
+
+static origin_t origin_of(const readback_t *self, const wait_t *wait, uint32_t i,
+                          const given_t *given)
+{
+    uint64_t place = wait->range[i].place;
+
+    if (i < RANGES)
+        return (origin_t){.region = region_by_id(self, um_place_region(&self->places, place))};
+    for (uint32_t a = 0; a < given->n; a++)
+        if (given->arg[a].slot == place)
+            return (origin_t){.region = region_by_id(self, given->arg[a].region),
+                              .at = given->arg[a].at};
+    return (origin_t){0};
 }
 
 /* Does the wait cover work on that stream? Of an event nobody says what it stands for. */
@@ -142,13 +158,21 @@ static bool covers(uint32_t kind, uint32_t context, uint64_t stream, const use_t
            ((kind == UM_SYNC_STREAM || kind == UM_SYNC_COPY) && stream == use->stream);
 }
 
-static uint64_t key_of(const readback_t *self, const um_ev_sync_t *sync)
+/* The stream, or the context as a whole, that the wait is for; NULL = no launch is known of it. */
+static const stream_t *waited_for(const readback_t *self, const um_ev_sync_t *sync)
 {
     bool whole = sync->kind != UM_SYNC_STREAM && sync->kind != UM_SYNC_COPY;
     const stream_t *last = whole ? &self->context[sync->context % STREAMS]
                                  : &self->stream[stream_slot(sync->context, sync->stream)];
 
-    if (last->context != sync->context || (!whole && last->handle != sync->stream))
+    return last->context == sync->context && (whole || last->handle == sync->stream) ? last : NULL;
+}
+
+static uint64_t key_of(const readback_t *self, const um_ev_sync_t *sync)
+{
+    const stream_t *last = waited_for(self, sync);
+
+    if (!last)
         return um_mix(0, sync->kind) | 1;
     return um_mix(um_mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
 }
@@ -165,138 +189,87 @@ static wait_t *wait_of(readback_t *self, uint64_t key)
 
 /* ---- an occurrence ---- */
 
-static uint64_t seen_bytes(const seen_t *seen)
+/* The latest wait of that key; NULL = it was too long ago. */
+static const recent_t *latest(const readback_t *self, uint64_t key)
 {
-    /* The driver brings a block in about three faults. */
-    uint64_t bytes = seen->faults * (UM_BLOCK_BYTES / 3);
+    for (uint32_t i = 1; i <= RECENT && i <= self->n_recent; i++) {
+        const recent_t *recent = &self->recent[(self->n_recent - i) % RECENT];
 
-    if (bytes < seen->migrated_bytes)
-        bytes = seen->migrated_bytes;
-    return bytes < seen->present_bytes ? seen->present_bytes : bytes;
-}
-
-static bool overlap_half(const range_t *range)
-{
-    uint64_t from = range->addr > range->seen.addr ? range->addr : range->seen.addr;
-    uint64_t to = range->end < range->seen.end ? range->end : range->seen.end;
-    uint64_t both = to > from ? to - from : 0;
-
-    return 2 * both >= range->end - range->addr && 2 * both >= range->seen.end - range->seen.addr;
-}
-
-static bool is_dense(const readback_t *self, const seen_t *seen)
-{
-    return seen_bytes(seen) * 100 >= (seen->end - seen->addr) * self->density;
-}
-
-/* It is so no more. What earlier runs told is kept as refuted, so that they hear of it. */
-static void give_up(range_t *range)
-{
-    *range = range->told ? (range_t){.place = range->place,
-                                     .role = range->role,
-                                     .nth = range->nth,
-                                     .told = true,
-                                     .held = true}
-                         : (range_t){0};
-}
-
-/* The CPU read it at the latest occurrence, without our help. */
-static void learn(const readback_t *self, range_t *range)
-{
-    bool same = overlap_half(range) && is_dense(self, &range->seen);
-
-    if (range->agreed && same && range->count == range->period) {
-        range->agreed++;
-        range->times++;
-        range->held = true;
-    } else {
-        range->agreed = is_dense(self, &range->seen);
-        range->times = range->agreed;
-        range->held |= range->told;
-        /* The first time nobody knows how often: taken to be every time. */
-        range->period = range->addr == range->end ? 1 : range->count;
+        if (recent->key == key)
+            return recent;
     }
-    range->addr = range->seen.addr;
-    range->end = range->seen.end;
-    range->count = range->missed = 0;
+    return NULL;
 }
 
-/* The CPU read it although it was brought: what was left out, or came late, or lies beside it. */
-static void extend(const readback_t *self, range_t *range)
+/* An argument with another pointer than the time before has a range of its own from now on. */
+static void follow_what_moves(readback_t *self, uint64_t key, const given_t *given)
 {
-    if (!is_dense(self, &range->seen))
-        return;
-    if (range->seen.addr < range->addr)
-        range->addr = range->seen.addr;
-    if (range->seen.end > range->end)
-        range->end = range->seen.end;
-}
+    const recent_t *before = latest(self, key);
 
-/* What came of the latest occurrence, now that the next one is here. */
-static void judge(const readback_t *self, range_t *range)
-{
-    bool read = range->seen.end != 0;
+    for (uint32_t a = 0; before && a < given->n && a < before->given.n; a++) {
+        um_range_t *empty = NULL, *range;
+        wait_t *wait;
 
-    if (range->pending && read) {
-        extend(self, range);
-        range->times++;
-        range->held = true;
-        range->count = range->missed = 0;
-    } else if (range->pending) {
-        range->count = 0; /* what came by prefetch is not seen: taken to be as always */
-        /* Of a region that went meanwhile nobody looked whether it was missed. */
-        if (range->left_out && um_place_region(&self->places, range->place) == range->served &&
-            ++range->missed == CHANCES)
-            give_up(range);
-    } else if (read) {
-        learn(self, range);
-    } else if (range->period && range->count > FORGET * range->period) {
-        give_up(range);
+        if (given->arg[a].slot != before->given.arg[a].slot ||
+            (given->arg[a].region == before->given.arg[a].region &&
+             given->arg[a].at == before->given.arg[a].at))
+            continue;
+        wait = wait_of(self, key);
+        wait->lru.used = self->seq;
+        for (range = wait->range + RANGES; range < wait->range + ALL; range++) {
+            if (range->place == given->arg[a].slot)
+                break;
+            if (!range->place && !empty)
+                empty = range;
+        }
+        if (range == wait->range + ALL && empty)
+            *empty = (um_range_t){.place = given->arg[a].slot};
     }
-    range->pending = range->left_out = false;
-    range->seen = (seen_t){0};
 }
 
-/* Whether the occurrence that begins is one after which the range is read; and if so, whether it is time
- * to leave a block out. */
-static void foresee(const readback_t *self, range_t *range, const um_ev_sync_t *sync)
+/* What there is of the range's origin that could be brought once the wait is over. */
+static uint64_t bytes_from(const origin_t *origin, const um_ev_sync_t *sync, bool of_region)
 {
-    const region_t *region = region_of(self, range);
-
-    range->pending = range->agreed >= AGREED && range->count == range->period &&
-                     range->end - range->addr >= self->min && region &&
-                     range->end <= region->bytes &&
-                     (sync->kind == UM_SYNC_EVENT ||
-                      covers(sync->kind, sync->context, sync->stream, &region->last));
-    if (!range->pending)
-        return;
-    range->served = region->id;
-    range->left_out = range->missed || ++range->brought > self->check;
-    if (range->left_out)
-        range->brought = 0;
+    if (!origin->region || origin->at >= origin->region->bytes)
+        return 0;
+    /* The argument is the waited kernel's own. */
+    if (of_region && sync->kind != UM_SYNC_EVENT &&
+        !covers(sync->kind, sync->context, sync->stream, &origin->region->last))
+        return 0;
+    return origin->region->bytes - origin->at;
 }
 
 static void on_enter(readback_t *self, const um_ev_sync_t *sync)
 {
-    uint64_t key = key_of(self, sync);
-    wait_t *wait = find_wait(self, key);
-    recent_t *recent = &self->recent[self->n_recent++ % RECENT];
+    const stream_t *last = waited_for(self, sync);
+    recent_t recent = {.seq = ++self->seq,
+                       .key = key_of(self, sync),
+                       .stream = sync->stream,
+                       .sync = sync->sync,
+                       .kind = sync->kind,
+                       .context = sync->context};
+    wait_t *wait;
 
-    *recent = (recent_t){.seq = ++self->seq,
-                         .key = key,
-                         .stream = sync->stream,
-                         .sync = sync->sync,
-                         .kind = sync->kind,
-                         .context = sync->context};
+    if (last)
+        recent.given = last->given;
+    follow_what_moves(self, recent.key, &recent.given);
+    self->recent[self->n_recent++ % RECENT] = recent;
+    wait = find_wait(self, recent.key);
     if (!wait)
         return;
     wait->lru.used = self->seq;
-    for (uint32_t i = 0; i < RANGES; i++)
-        if (wait->range[i].place) {
-            judge(self, &wait->range[i]);
-            wait->range[i].count++;
-            foresee(self, &wait->range[i], sync);
-        }
+    for (uint32_t i = 0; i < ALL; i++) {
+        um_range_t *range = &wait->range[i];
+        origin_t origin;
+
+        if (!range->place)
+            continue;
+        um_range_judge(range, &self->rules, region_by_id(self, range->served));
+        range->count++;
+        origin = origin_of(self, wait, i, &recent.given);
+        um_range_foresee(range, &self->rules, bytes_from(&origin, sync, i < RANGES),
+                         origin.region ? origin.region->id : 0);
+    }
 }
 
 static void on_exit(readback_t *self, const um_ev_sync_t *sync, uint64_t now_ns)
@@ -341,6 +314,47 @@ static uint64_t kernel_key(const readback_t *self, const um_ev_launch_t *launch)
     return key;
 }
 
+/* Waits since the launch before this one, latest first: the i-th, NULL = there are no more. */
+static const recent_t *since_launch(const readback_t *self, uint32_t i)
+{
+    const recent_t *recent = &self->recent[(self->n_recent - 1 - i) % RECENT];
+
+    return i < RECENT && i < self->n_recent && recent->seq > self->launch_before ? recent : NULL;
+}
+
+/* Where an argument must end: at the next pointer into its region, of its own launch or of the one after. */
+static uint64_t end_of(const origin_t *origin, const given_t *own, const given_t *next)
+{
+    uint64_t end = origin->region->bytes;
+
+    for (int k = 0; k < 2; k++) {
+        const given_t *given = k ? next : own;
+
+        for (uint32_t a = 0; a < given->n; a++)
+            if (given->arg[a].region == origin->region->id && given->arg[a].at > origin->at &&
+                given->arg[a].at < end)
+                end = given->arg[a].at;
+    }
+    return end - origin->at;
+}
+
+/* What the CPU has written for the launch that comes now was not read of the one before. */
+static void part_from_next(readback_t *self)
+{
+    const recent_t *recent;
+
+    for (uint32_t n = 0; (recent = since_launch(self, n)); n++) {
+        wait_t *wait = find_wait(self, recent->key);
+
+        for (uint32_t i = RANGES; wait && i < ALL; i++) {
+            origin_t origin = origin_of(self, wait, i, &recent->given);
+
+            if (wait->range[i].place && origin.region)
+                um_range_trim(&wait->range[i], end_of(&origin, &recent->given, &self->given));
+        }
+    }
+}
+
 static void on_launch(readback_t *self, const um_ev_launch_t *launch)
 {
     use_t use = {.seq = ++self->seq, .stream = launch->stream, .context = launch->context};
@@ -350,7 +364,18 @@ static void on_launch(readback_t *self, const um_ev_launch_t *launch)
 
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
+    self->launch_before = self->launch;
+    self->launch = use.seq;
     last.kernel = kernel_key(self, launch);
+    for (uint32_t i = 0; i < launch->n_args && i < GIVEN; i++) {
+        const um_arg_t *arg = &launch->args[i];
+
+        last.given.arg[last.given.n].slot = um_mix(arg->slot, arg->offset_bytes) | 1;
+        last.given.arg[last.given.n].at = arg->region_offset_bytes;
+        last.given.arg[last.given.n++].region = arg->region;
+    }
+    self->given = last.given;
+    part_from_next(self);
     self->stream[stream_slot(launch->context, launch->stream)] = last;
     self->context[launch->context % STREAMS] = last;
     for (uint32_t i = 0; i < launch->n_args; i++) {
@@ -396,22 +421,29 @@ static const recent_t *cause_of(const readback_t *self, const region_t *region, 
     return first || left->kind != UM_SYNC_EVENT ? first : left;
 }
 
-static range_t *new_range(wait_t *wait, range_t *range, uint64_t place)
+static um_range_t *new_range(wait_t *wait, um_range_t *range, uint64_t place)
 {
-    *range = (range_t){.place = place};
-    for (uint32_t i = 0; i < RANGES; i++)
-        if (&wait->range[i] != range && wait->range[i].place == place &&
-            wait->range[i].nth >= range->nth)
-            range->nth = wait->range[i].nth + 1;
+    *range = (um_range_t){.place = place};
+    for (uint32_t i = 0; i < RANGES; i++) {
+        um_range_t *other = &wait->range[i];
+
+        if (other == range || other->place != place)
+            continue;
+        if (other->nth >= range->nth)
+            range->nth = other->nth + 1;
+        /* One that moves and was brought as foreseen: it has gone here instead. */
+        if (other->step && other->pending)
+            other->agreed = 0;
+    }
     return range;
 }
 
-static range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr, uint64_t end)
+static um_range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr, uint64_t end)
 {
-    range_t *empty = NULL;
+    um_range_t *empty = NULL;
 
     for (uint32_t i = 0; i < RANGES; i++) {
-        range_t *range = &wait->range[i];
+        um_range_t *range = &wait->range[i];
         uint64_t from = range->addr, to = range->end;
 
         if (!range->place && !empty)
@@ -432,15 +464,39 @@ static range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr, ui
     return empty;
 }
 
-static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, seen_t part)
+/* The range of an argument that the bytes lie in, which are then counted from its pointer; NULL = they lie in none
+ * that moves. */
+static um_range_t *argument_range(const readback_t *self, wait_t *wait, const recent_t *cause,
+                                  const region_t *region, um_range_seen_t *part)
 {
-    const region_t *region = &self->region[id % REGIONS];
+    um_range_t *best = NULL;
+    origin_t nearest = {0};
+
+    for (uint32_t i = RANGES; i < ALL; i++) {
+        origin_t origin = origin_of(self, wait, i, &cause->given);
+
+        if (wait->range[i].place && origin.region == region && origin.at < part->end &&
+            (!best || origin.at > nearest.at) &&
+            origin.at + end_of(&origin, &cause->given, &self->given) > part->addr) {
+            best = &wait->range[i];
+            nearest = origin;
+        }
+    }
+    if (!best)
+        return NULL;
+    part->addr = part->addr > nearest.at ? part->addr - nearest.at : 0;
+    part->end -= nearest.at;
+    return best;
+}
+
+static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, um_range_seen_t part)
+{
+    const region_t *region = region_by_id(self, id);
     const recent_t *cause;
     wait_t *wait;
-    range_t *range;
-    seen_t *seen;
+    um_range_t *range;
 
-    if (!id || region->id != id || !region->place || part.end <= region->addr ||
+    if (!region || !region->place || part.end <= region->addr ||
         part.addr >= region->addr + region->bytes || !(cause = cause_of(self, region, ns, sync)))
         return;
     /* Pages may reach beyond the region. */
@@ -449,18 +505,13 @@ static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, s
     part.end = part.end < region->bytes ? part.end : region->bytes;
     wait = wait_of(self, cause->key);
     wait->lru.used = wait->lru.used > cause->seq ? wait->lru.used : cause->seq;
-    if (wait->lru.used > cause->seq || !(range = range_of(wait, region, part.addr, part.end)))
+    if (wait->lru.used > cause->seq)
         return; /* heard of too late: it has occurred again since */
-    seen = &range->seen;
-    if (!seen->end)
-        *seen = (seen_t){.addr = part.addr, .end = part.end};
-    if (part.addr < seen->addr)
-        seen->addr = part.addr;
-    if (part.end > seen->end)
-        seen->end = part.end;
-    seen->present_bytes += part.present_bytes;
-    seen->migrated_bytes += part.migrated_bytes;
-    seen->faults += part.faults;
+    range = argument_range(self, wait, cause, region, &part);
+    if (!range)
+        range = range_of(wait, region, part.addr, part.end);
+    if (range)
+        um_range_saw(range, &part);
 }
 
 static void on_alloc(readback_t *self, const um_ev_region_alloc_t *alloc)
@@ -498,30 +549,35 @@ static void on_learned(readback_t *self, const um_ev_learned_t *learned)
 {
     const uint64_t *value = learned->value;
     wait_t *wait;
+    uint32_t i;
 
-    if (strcmp(learned->who, "readback") != 0 || learned->count < AGREED || !value[WAIT_KEY] ||
-        !value[PLACE] || value[TO] <= value[FROM] || !value[PERIOD] || value[PERIOD] > UINT32_MAX)
+    if (strcmp(learned->who, "readback") != 0 || learned->count < UM_RANGE_AGREED ||
+        !value[WAIT_KEY] || !value[PLACE] || value[TO] <= value[FROM] || !value[PERIOD] ||
+        value[PERIOD] > UINT32_MAX)
         return;
     wait = wait_of(self, value[WAIT_KEY]);
-    for (uint32_t i = 0; i < RANGES; i++)
+    i = learned->slot == UM_SLOT_NONE ? 0 : RANGES;
+    for (uint32_t end = i ? ALL : RANGES; i < end; i++)
         if (!wait->range[i].place) {
-            wait->range[i] = (range_t){.place = value[PLACE],
-                                       .role = learned->role,
-                                       .nth = (uint32_t)value[NTH],
-                                       .period = (uint32_t)value[PERIOD],
-                                       .agreed = learned->age <= FRESH ? AGREED : AGREED - 1,
-                                       .brought = learned->age > STALE ? (uint32_t)self->check : 0,
-                                       .age = learned->age,
-                                       .told = true,
-                                       .times = learned->count,
-                                       .addr = value[FROM],
-                                       .end = value[TO]};
+            wait->range[i] =
+                (um_range_t){.place = value[PLACE],
+                             .role = learned->role,
+                             .nth = (uint32_t)value[NTH],
+                             .period = (uint32_t)value[PERIOD],
+                             .agreed = UM_RANGE_AGREED - (learned->age > FRESH),
+                             .brought = learned->age > STALE ? (uint32_t)self->rules.check : 0,
+                             .age = learned->age,
+                             .told = true,
+                             .times = learned->count,
+                             .addr = value[FROM],
+                             .end = value[TO]};
             return;
         }
 }
 
-static void tell(const wait_t *wait, const range_t *range, um_event_fn emit, void *ctx)
+static void tell(const wait_t *wait, uint32_t i, um_event_fn emit, void *ctx)
 {
+    const um_range_t *range = &wait->range[i];
     um_event_t event = {.type = UM_EV_LEARNED};
 
     event.u.learned =
@@ -529,9 +585,9 @@ static void tell(const wait_t *wait, const range_t *range, um_event_fn emit, voi
                           .kernel = "",
                           .shape = um_mix(um_mix(wait->lru.key, range->place), range->nth),
                           .role = range->role,
-                          .slot = UM_SLOT_NONE,
+                          .slot = i < RANGES ? UM_SLOT_NONE : i - RANGES,
                           .age = range->held ? 0 : range->age,
-                          .count = range->agreed >= AGREED ? range->times : 0,
+                          .count = range->agreed >= UM_RANGE_AGREED ? range->times : 0,
                           .value = {[WAIT_KEY] = wait->lru.key,
                                     [PLACE] = range->place,
                                     [FROM] = range->addr,
@@ -546,11 +602,13 @@ static void tell_learned(const void *state, um_event_fn emit, void *ctx)
     const readback_t *self = state;
 
     for (uint32_t w = 0; w < WAITS; w++)
-        for (uint32_t i = 0; i < RANGES; i++) {
-            const range_t *range = &self->wait[w].range[i];
+        for (uint32_t i = 0; i < ALL; i++) {
+            const um_range_t *range = &self->wait[w].range[i];
 
-            if (range->place && (range->agreed >= AGREED || (range->told && range->held)))
-                tell(&self->wait[w], range, emit, ctx);
+            /* Where one that moves would be in another run is not known. */
+            if (range->place && !range->step &&
+                (range->agreed >= UM_RANGE_AGREED || (range->told && range->held)))
+                tell(&self->wait[w], i, emit, ctx);
         }
 }
 
@@ -585,7 +643,7 @@ static void observe(void *state, const um_event_t *event)
         uint64_t page = fault->addr / UM_PAGE_BYTES * UM_PAGE_BYTES;
 
         on_read(self, fault->region, event->time_ns, 0,
-                (seen_t){.addr = page, .end = page + UM_PAGE_BYTES, .faults = 1});
+                (um_range_seen_t){.addr = page, .end = page + UM_PAGE_BYTES, .faults = 1});
         break;
     }
     case UM_EV_MIGRATE: {
@@ -594,9 +652,9 @@ static void observe(void *state, const um_event_t *event)
         if (move->dst == UM_DEVICE_HOST &&
             (move->cause == UM_CAUSE_COHERENCE || move->cause == UM_CAUSE_PREFETCH))
             on_read(self, move->region, event->time_ns, 0,
-                    (seen_t){.addr = move->addr,
-                             .end = move->addr + move->bytes,
-                             .migrated_bytes = move->bytes});
+                    (um_range_seen_t){.addr = move->addr,
+                                      .end = move->addr + move->bytes,
+                                      .migrated_bytes = move->bytes});
         break;
     }
     case UM_EV_RESIDENCY: {
@@ -604,9 +662,9 @@ static void observe(void *state, const um_event_t *event)
 
         if (found->bytes && found->present_bytes == found->bytes)
             on_read(self, found->region, event->time_ns, found->sync,
-                    (seen_t){.addr = found->addr,
-                             .end = found->addr + found->bytes,
-                             .present_bytes = found->bytes});
+                    (um_range_seen_t){.addr = found->addr,
+                                      .end = found->addr + found->bytes,
+                                      .present_bytes = found->bytes});
         break;
     }
     default:
@@ -616,6 +674,37 @@ static void observe(void *state, const um_event_t *event)
 
 /* ---- deciding ---- */
 
+/* Whether a look at the argument could tell anything: not where it was brought as a whole, and seldom where the CPU
+ * has never taken any of it. */
+static bool is_asked(const um_range_t *range)
+{
+    if (range->pending)
+        return range->left_out;
+    return range->period || range->count <= TRIES || range->count % SELDOM == 0;
+}
+
+/* What the waits since the launch before had: the arguments that move, which this launch does not take. */
+static void look_back(const readback_t *self, const um_view_t *view)
+{
+    const recent_t *recent;
+
+    for (uint32_t n = 0; (recent = since_launch(self, n)); n++) {
+        const wait_t *wait = find_wait(self, recent->key);
+
+        for (uint32_t i = RANGES; wait && wait->lru.used == recent->seq && i < ALL; i++) {
+            origin_t origin = origin_of(self, wait, i, &recent->given);
+            uint64_t bytes;
+
+            if (!wait->range[i].place || !origin.region || !is_asked(&wait->range[i]))
+                continue;
+            bytes = end_of(&origin, &recent->given, &self->given);
+            if (bytes >= self->rules.min)
+                um_view_look(view, origin.region->id, origin.region->addr + origin.at,
+                             bytes < self->limit ? bytes : self->limit);
+        }
+    }
+}
+
 /* Looks, so that what the CPU took is told; proposes nothing. */
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
 {
@@ -624,7 +713,9 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     um_extent_t extent;
 
     (void)hints;
-    if (stretch->range_bytes <= self->limit && stretch->range_bytes >= self->min)
+    if (stretch->first_of_launch)
+        look_back(self, view);
+    if (stretch->range_bytes <= self->limit && stretch->range_bytes >= self->rules.min)
         um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, &extent, 1);
 }
 
@@ -650,26 +741,34 @@ static void bring(const um_view_t *view, um_hints_t *hints, const region_t *regi
     }
 }
 
-/* The end of what is brought when the range's last block is left out. */
-static uint64_t without_last_block(const region_t *region, const range_t *range)
+/* `end`, or where the range's last block begins. */
+static uint64_t without_last_block(const region_t *region, uint64_t from, uint64_t end)
 {
-    uint64_t stop = (region->addr + range->end - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
+    uint64_t stop = (region->addr + end - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
-    return stop > region->addr + range->addr ? stop - region->addr : range->addr;
+    return stop > region->addr + from ? stop - region->addr : from;
 }
 
 static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hints)
 {
     const readback_t *self = state;
-    const wait_t *wait = find_wait(self, key_of(self, um_view_sync(view)));
+    const recent_t *recent = latest(self, key_of(self, um_view_sync(view)));
+    const wait_t *wait = recent ? find_wait(self, recent->key) : NULL;
 
-    for (uint32_t i = 0; wait && i < RANGES; i++) {
-        const range_t *range = &wait->range[i];
-        const region_t *region = range->pending ? region_of(self, range) : NULL;
+    for (uint32_t i = 0; wait && i < ALL; i++) {
+        const um_range_t *range = &wait->range[i];
+        origin_t origin = {0};
+        uint64_t from, end;
 
-        if (region)
-            bring(view, hints, region, range->addr,
-                  range->left_out ? without_last_block(region, range) : range->end);
+        if (range->pending)
+            origin = origin_of(self, wait, i, &recent->given);
+        if (!origin.region)
+            continue;
+        from = origin.at + range->addr;
+        end = origin.at + range->end;
+        if (range->left_out)
+            end = without_last_block(origin.region, from, end);
+        bring(view, hints, origin.region, from, end);
     }
 }
 

@@ -95,6 +95,12 @@ size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, ui
     return n;
 }
 
+void um_view_look(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes)
+{
+    if (view->launch && !view->next)
+        um_residency_taken(view->residency, region, addr, bytes);
+}
+
 uint32_t um_view_steps(const um_view_t *view)
 {
     return view->next ? view->next->steps : 0;

@@ -89,6 +89,9 @@ void um_residency_leave(um_residency_t *residency, uint32_t region, uint64_t add
 void um_residency_refresh(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
                           bool doubt);
 
+/* What the CPU may have taken of [addr, addr+bytes) from a device is looked up now, whoever launches what. */
+void um_residency_taken(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes);
+
 /* What the CPU has of a block now, by the page tables: bit i = its i-th 64 KiB. `addr` is the block's start,
  * wholly inside the region. What is found gone is believed to be on the GPU. False = they cannot be asked,
  * or do not say it: where advice is in force the GPU may map or duplicate what the CPU has. */

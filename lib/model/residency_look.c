@@ -333,3 +333,23 @@ void um_residency_refresh(um_residency_t *residency, uint32_t id, uint64_t addr,
         b = stop > b ? stop : b + 1;
     }
 }
+
+void um_residency_taken(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes)
+{
+    um_region_state_t *region = um_residency_find(residency, id);
+    uint32_t first, end;
+
+    if (!region || region->word & UM_REGION_HINT_OFF ||
+        !um_blocks_of(region, addr, bytes, &first, &end))
+        return;
+    for (uint32_t b = first; b < end && residency->can_look;) {
+        uint32_t stop = b;
+
+        while (stop < end && stop - b < LOOK_BYTES / UM_BLOCK_BYTES &&
+               is_there(&region->block[stop]) && stale(residency, region, stop))
+            stop++;
+        if (stop > b)
+            look_at(residency, region, b, stop);
+        b = stop > b ? stop : b + 1;
+    }
+}

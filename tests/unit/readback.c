@@ -60,14 +60,6 @@ Test(readback, a_wait_that_nobody_reads_after_stays_quiet)
     program_stop();
 }
 
-Test(readback, what_moves_from_round_to_round_is_not_guessed)
-{
-    start();
-    for (uint64_t i = 0; i < 12; i++)
-        cr_assert_eq(round_of(i * 5 * MIB, 4 * MIB), 0);
-    program_stop();
-}
-
 Test(readback, a_few_pages_here_and_there_are_left_to_faults)
 {
     start();

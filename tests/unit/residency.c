@@ -454,6 +454,29 @@ Test(residency, tells_what_the_cpu_took_once_and_to_the_page)
     um_residency_free(model);
 }
 
+Test(residency, what_no_launch_takes_is_looked_up_when_asked_for)
+{
+    um_residency_t *model = new_model(16 * MIB);
+    um_extent_t out[64];
+
+    launch(model, 16 * MIB, out, true);
+    um_residency_tell(model, hear, NULL);
+    n_told = 0;
+    sync_exit(model);
+    fake_set(&fake, 4 * MIB, 6 * MIB, true);
+    um_residency_taken(model, FAKE_REGION, FAKE_BASE + 2 * MIB, 6 * MIB);
+    cr_assert_eq(n_told, 1);
+    cr_assert_eq(told[0].addr, FAKE_BASE + 4 * MIB);
+    cr_assert_eq(told[0].bytes, 4 * MIB); /* no further than was asked */
+    um_residency_taken(model, FAKE_REGION, FAKE_BASE + 2 * MIB, 6 * MIB);
+    um_residency_taken(model, FAKE_REGION + 1, FAKE_BASE + 2 * MIB, 6 * MIB);
+    cr_assert_eq(n_told, 1);
+    cr_assert_eq(um_residency_extents(model, FAKE_REGION, FAKE_BASE, 16 * MIB, out, 64), 3);
+    cr_assert_eq(out[1].where, UM_WHERE_HOST);
+    cr_assert_eq(out[1].bytes, 4 * MIB);
+    um_residency_free(model);
+}
+
 Test(residency, tells_nothing_of_what_was_brought_to_the_cpu_on_purpose)
 {
     um_residency_t *model = new_model(16 * MIB);

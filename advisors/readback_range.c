@@ -1,0 +1,165 @@
+#include "readback_range.h"
+
+#include "um_event.h"
+
+#define FORGET  4u /* periods without a read after which a range is given up */
+#define CHANCES 2u /* a block left out and not missed: how often before it is given up */
+
+static uint64_t seen_bytes(const um_range_seen_t *seen)
+{
+    /* The driver brings a block in about three faults. */
+    uint64_t bytes = seen->faults * (UM_BLOCK_BYTES / 3);
+
+    if (bytes < seen->migrated_bytes)
+        bytes = seen->migrated_bytes;
+    return bytes < seen->present_bytes ? seen->present_bytes : bytes;
+}
+
+static bool overlap_half(const um_range_t *range)
+{
+    uint64_t from = range->addr > range->seen.addr ? range->addr : range->seen.addr;
+    uint64_t to = range->end < range->seen.end ? range->end : range->seen.end;
+    uint64_t both = to > from ? to - from : 0;
+
+    return 2 * both >= range->end - range->addr && 2 * both >= range->seen.end - range->seen.addr;
+}
+
+static bool is_dense(const um_range_rules_t *rules, const um_range_seen_t *seen)
+{
+    return seen_bytes(seen) * 100 >= (seen->end - seen->addr) * rules->density;
+}
+
+/* It is so no more. What earlier runs told is kept as refuted, so that they hear of it. */
+static void give_up(um_range_t *range)
+{
+    *range = range->told ? (um_range_t){.place = range->place,
+                                        .role = range->role,
+                                        .nth = range->nth,
+                                        .told = true,
+                                        .held = true}
+                         : (um_range_t){0};
+}
+
+/* How far it has moved since the time before, as a whole; 0 = it has not, or has grown or shrunk. */
+static int64_t moved(const um_range_t *range)
+{
+    bool alike = range->seen.end - range->seen.addr == range->end - range->addr;
+
+    return alike ? (int64_t)(range->seen.addr - range->addr) : 0;
+}
+
+/* The CPU read it at the latest occurrence, without our help. */
+static void learn(um_range_t *range, const um_range_rules_t *rules)
+{
+    bool dense = is_dense(rules, &range->seen), again = range->count == range->period;
+    int64_t step = moved(range);
+    bool same = range->step ? step == range->step : overlap_half(range);
+
+    if (range->agreed && dense && same && again) {
+        range->agreed++;
+        range->times++;
+        range->held = true;
+    } else {
+        range->step = dense ? step : 0;
+        range->agreed = dense;
+        range->times = range->agreed;
+        range->held |= range->told;
+        /* The first time nobody knows how often: taken to be every time. */
+        range->period = range->addr == range->end ? 1 : range->count;
+    }
+    range->addr = range->seen.addr;
+    range->end = range->seen.end;
+    range->count = range->missed = 0;
+}
+
+/* The CPU read it although it was brought: what was left out, or came late, or lies beside it. */
+static void extend(um_range_t *range, const um_range_rules_t *rules)
+{
+    if (!is_dense(rules, &range->seen) || range->step)
+        return;
+    if (range->seen.addr < range->addr)
+        range->addr = range->seen.addr;
+    if (range->seen.end > range->end)
+        range->end = range->seen.end;
+}
+
+void um_range_saw(um_range_t *range, const um_range_seen_t *part)
+{
+    um_range_seen_t *seen = &range->seen;
+
+    if (!seen->end)
+        *seen = (um_range_seen_t){.addr = part->addr, .end = part->end};
+    if (part->addr < seen->addr)
+        seen->addr = part->addr;
+    if (part->end > seen->end)
+        seen->end = part->end;
+    seen->present_bytes += part->present_bytes;
+    seen->migrated_bytes += part->migrated_bytes;
+    seen->faults += part->faults;
+}
+
+void um_range_trim(um_range_t *range, uint64_t end)
+{
+    um_range_seen_t *seen = &range->seen;
+    uint64_t bytes;
+
+    if (seen->end <= end)
+        return;
+    if (seen->addr >= end) {
+        *seen = (um_range_seen_t){0};
+        return;
+    }
+    seen->end = end;
+    bytes = seen->end - seen->addr;
+    if (seen->present_bytes > bytes)
+        seen->present_bytes = bytes;
+    if (seen->migrated_bytes > bytes)
+        seen->migrated_bytes = bytes;
+}
+
+void um_range_judge(um_range_t *range, const um_range_rules_t *rules, bool alive)
+{
+    bool read = range->seen.end != 0;
+
+    if (range->pending && read) {
+        extend(range, rules);
+        range->times++;
+        range->held = true;
+        range->count = range->missed = 0;
+    } else if (range->pending) {
+        range->count = 0; /* what came by prefetch is not seen: taken to be as always */
+        if (range->left_out && alive && ++range->missed == CHANCES)
+            give_up(range);
+    } else if (read) {
+        learn(range, rules);
+    } else if (range->period && range->count > FORGET * range->period) {
+        give_up(range);
+    }
+    range->pending = range->left_out = false;
+    range->seen = (um_range_seen_t){0};
+}
+
+/* Where it is this time: a step further, and from the end back to the start. */
+static void move_on(um_range_t *range, uint64_t bytes)
+{
+    uint64_t size = range->end - range->addr, room = bytes > size ? bytes - size : 0;
+    uint64_t on = range->addr + (uint64_t)range->step; /* below 0 = very much */
+
+    range->addr = on <= room ? on : range->step > 0 ? 0 : room;
+    range->end = range->addr + size;
+}
+
+void um_range_foresee(um_range_t *range, const um_range_rules_t *rules, uint64_t bytes,
+                      uint32_t region)
+{
+    if (range->agreed < UM_RANGE_AGREED || range->count != range->period ||
+        range->end - range->addr < rules->min || range->end > bytes)
+        return;
+    if (range->step)
+        move_on(range, bytes);
+    range->pending = true;
+    range->served = region;
+    range->left_out = range->missed || ++range->brought > rules->check;
+    if (range->left_out)
+        range->brought = 0;
+}
