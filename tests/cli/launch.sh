@@ -37,9 +37,19 @@ stdin_passes() {
     [ "$(printf 'a\0b' | "$umrt" "$command" -q -- od -c)" = "$(printf 'a\0b' | od -c)" ]
 }
 
+# A background job of a script has SIGINT ignored, and who runs the tests may ignore more: python gives all their
+# defaults back.
+with_default_signals() {
+    exec python3 -c 'import os, signal, sys
+for number in signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1:
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$@"
+}
+
 forwards() { # SIGNAL: sent to umrt, the program gets it
     mkfifo "ready.$1"
-    "$umrt" "$command" -q -- bash -c "trap 'exit 9' $1; : >ready.$1; for i in {1..100}; do sleep 0.1; done" >/dev/null 2>&1 &
+    with_default_signals "$umrt" "$command" -q -- \
+        bash -c "trap 'exit 9' $1; : >ready.$1; for i in {1..600}; do sleep 0.1; done" >/dev/null 2>&1 &
     local pid=$!
     : <"ready.$1"
     kill "-$1" $pid
@@ -49,10 +59,7 @@ forwards() { # SIGNAL: sent to umrt, the program gets it
 
 outlives_interrupt() { # SIGINT is for the program: umrt waits on and passes its status
     mkfifo ready.int go.int
-    # A background job of a script has SIGINT ignored; python gives it its default back.
-    python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$umrt" "$command" -q -- \
+    with_default_signals "$umrt" "$command" -q -- \
         bash -c ': >ready.int; read -r _ <go.int; exit 5' &
     local pid=$!
     : <ready.int
@@ -63,9 +70,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$umrt" "$command" -q -- \
 }
 
 interrupt_default_inside() { # the program has the disposition it would have without us
-    python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$umrt" "$command" -q -- bash -c 'kill -INT $$; exit 0'
+    (with_default_signals "$umrt" "$command" -q -- bash -c 'kill -INT $$; exit 0')
     [ $? = 130 ]
 }
 

@@ -5,6 +5,7 @@
 . "$UM_SRCDIR/tests/softgpu/soft.sh"
 
 export SOFTGPU_TRUTH=$truth
+unhurried
 examples >list
 while IFS='=' read -r command want; do
     read -r -a words <<<"$command"

@@ -10,6 +10,7 @@
 #define BYTES  ((uint64_t)4 << 20)
 #define N      (BYTES / sizeof(float))
 #define ROUNDS 6 /* some hints may come too late where the machine is busy */
+#define REST   "//softgpu   wait 20000000\n" /* in which they come in time */
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                              unsigned by, unsigned bz, unsigned shared, CUstream stream,
@@ -183,9 +184,9 @@ static void forked(void)
 
 static void variable(void)
 {
-    static const char text[] = "//softgpu managed numbers 4194304\n"
-                               "//softgpu kernel _Z3incPfm ptr:p u64:n\n"
-                               "//softgpu   add f32 p n 1\n";
+    static const char text[] =
+        "//softgpu managed numbers 4194304\n"
+        "//softgpu kernel _Z3incPfm ptr:p u64:n\n" REST "//softgpu   add f32 p n 1\n";
     CUdeviceptr numbers;
     CUmodule module = start(program, 0);
     size_t bytes;
@@ -337,7 +338,7 @@ static void apart(void)
  * index alone. */
 static void halves(bool by_pointer)
 {
-    static const char text[] = "//softgpu kernel _Z4halfPfS_m ptr:all ptr:part u64:n\n"
+    static const char text[] = "//softgpu kernel _Z4halfPfS_m ptr:all ptr:part u64:n\n" REST
                                "//softgpu   add f32 part n 1\n";
     CUfunction f[2];
     CUcontext context[2];
@@ -350,7 +351,7 @@ static void halves(bool by_pointer)
         CHECK(cuCtxGetCurrent(&context[i]));
     }
     data = allocate(2 * BYTES);
-    for (int r = 0; r < 6; r++) {
+    for (int r = 0; r < 2 * ROUNDS; r++) {
         fill(data, 2 * BYTES, (float)r);
         for (int i = 0; i < 2; i++) {
             CUdeviceptr part = data + (uint64_t)i * BYTES, all = by_pointer ? part : data;
@@ -377,10 +378,10 @@ static void indexed(void)
 
 /* ---- what comes next ---- */
 
-/* Under HINTED_AHEAD somebody is expected to prefetch it before it is needed: waits for that, ten seconds at most. */
+/* Under HINTED_AHEAD somebody is expected to prefetch it before it is needed: waits for that, a minute at most. */
 static void await(CUdeviceptr data)
 {
-    for (int ms = 0; getenv("HINTED_AHEAD") && ms < 10000; ms++) {
+    for (int ms = 0; getenv("HINTED_AHEAD") && ms < 60000; ms++) {
         int where = CU_DEVICE_INVALID;
 
         CHECK(cuMemRangeGetAttribute(&where, sizeof(where),

@@ -6,11 +6,15 @@
 hints=$programs/hinted
 export SOFTGPU_GPUS=2 SOFTGPU_RECORDS=$tmp/records SOFTGPU_QUEUE=0
 MIB=$((1 << 20))
+unhurried
 
-# brought GPU: bytes that were asked to there; returned: to the CPU; stolen: from one GPU by another.
+# brought GPU: bytes that were asked to there; returned: to the CPU; stolen: from one GPU by another; stolen_late: once
+# half of all kernels are through.
 brought() { awk -v gpu="$1" '$1 == 1 && $6 == 1 && $5 == gpu { n += $3 } END { print n + 0 }' records; }
 returned() { awk '$1 == 2 && $6 == 1 { n += $3 } END { print n + 0 }' records; }
 stolen() { awk '$1 == 8 { n += $3 } END { print n + 0 }' records; }
+stolen_late() { awk '$1 == 0 { n[++kernels] = 0 } $1 == 8 { n[kernels + 0] += $3 }
+    END { for (k in n) sum += k >= kernels / 2 ? n[k] : 0; print sum + 0 }' records; }
 # as_alone ARGUMENT...: `umrt run ARGUMENT...` of the mode prints what the mode prints.
 as_alone() {
     : >records
@@ -36,15 +40,23 @@ done
 mode=library
 "$hints" $mode >alone.out 2>said
 if [ -s alone.out ]; then
-    # ready N N N: before the first launch, with launches outstanding, after a wait for all of them
-    ready() { [ "$(awk '$1 == "ready" { print $2 }' said | xargs)" = "$*" ] || { cat said; return 1; }; }
-    ok "library: alone, kernels are loaded as they are launched" ready 0 0 0
-    as_alone
-    ok "library: hinted, before the first of them is, and never while kernels may be running" ready 2 0 2
+    # ready PATTERN: "N N N", before the first launch, with launches outstanding, after a wait for all of them
+    ready() { [[ $(awk '$1 == "ready" { print $2 }' said | xargs) =~ ^$1$ ]] || { cat said; return 1; }; }
+    # umrt stops where one has taken 5 ms, however busy the machine was with other things.
+    all_are_ready() {
+        if grep -qE ' 1 of 2 kernels of a library loaded in ([5-9]|[1-9][0-9]+)\.' said; then
+            ready '[12] 0 [12]'
+        else
+            ready '2 0 2'
+        fi
+    }
+    ok "library: alone, kernels are loaded as they are launched" ready '0 0 0'
+    UMRT_LOG_LEVEL=3 as_alone
+    ok "library: hinted, before the first of them is, and never while kernels may be running" all_are_ready
     as_alone --preload-kernels 1
-    ok "library: not one of more kernels than asked for" ready 0 0 0
+    ok "library: not one of more kernels than asked for" ready '0 0 0'
     as_alone --mode observe
-    ok "library: not where nothing is hinted" ready 0 0 0
+    ok "library: not where nothing is hinted" ready '0 0 0'
 else
     skip "library: kernels are loaded before the first of them runs" "this CUDA cannot"
 fi
@@ -56,13 +68,13 @@ ok "apart: each GPU gets its own" [ "$(brought 0)" -ge $((4 * MIB)) ]
 ok "apart: and the other its own" [ "$(brought 1)" -ge $((4 * MIB)) ]
 ok "apart: none takes the other's" [ "$(stolen)" = 0 ]
 
-# Two GPUs at one array. Each round the CPU writes all 8 MiB, so that what one GPU is given too much the other steals.
+# Two GPUs at one array. In the first rounds one may be given too much. Each round the CPU writes all 8 MiB, so that what one GPU is given too much the other steals.
 for mode in slices indexed; do
     rm -f records
     "$hints" $mode >alone.out
     ok "$mode: alone, neither steals" [ "$(stolen)" = 0 ]
     ok "$mode: hinted, the same" as_alone -q --guard-per-mille 0
-    ok "$mode: neither steals but in the first round" [ "$(stolen)" -le $((4 * MIB)) ]
+    ok "$mode: neither steals once it is known what each takes" [ "$(stolen_late)" = 0 ]
     [ $mode = slices ] || continue
     ok "$mode: one GPU is brought what it takes" [ "$(brought 0)" -gt 0 ]
     ok "$mode: and so is the other" [ "$(brought 1)" -gt 0 ]

@@ -4,6 +4,7 @@
 . "$UM_SRCDIR/tests/softgpu/soft.sh"
 interface=$programs/interface
 export LD_LIBRARY_PATH=$UM_BUILDDIR/.libs:$LD_LIBRARY_PATH UMRT_GUARD_PER_MILLE=0
+unhurried
 
 # as_off [ENV...] MODE: prints what it prints with umrt switched off; its stderr is in `said`.
 as_off() {

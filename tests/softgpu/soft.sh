@@ -8,6 +8,11 @@ export CUDA_HOME=$soft LD_LIBRARY_PATH=$soft/lib64${LD_LIBRARY_PATH:+:$LD_LIBRAR
 export UMRT_SHARE_DIR=$tmp/share # the other tests that run now are not on this GPU
 export KERNELS=$UM_SRCDIR/examples/driver_api/kernels.ptx
 programs=$soft/bin
+# unhurried: kernels begin with a rest of 20 ms: time for a hint to come while one runs, on a busy machine too.
+unhurried() {
+    sed '/^\/\/softgpu kernel/a //softgpu   wait 20000000' "$KERNELS" >unhurried.ptx
+    export KERNELS=$tmp/unhurried.ptx
+}
 
 # Managed memory needs userfaultfd with minor faults for the kernel's own accesses.
 if ! "$programs/back_and_forth" 1 1 >"$out" 2>&1 && grep -q NOT_SUPPORTED "$out"; then
@@ -55,6 +60,8 @@ none_made_up() {
     in_truth "$2" >made
     [ -z "$(LC_ALL=C comm -13 made has)" ] || { echo "told and not made:"; LC_ALL=C comm -13 made has; return 1; }
 }
+# A trace tells of no loss, but that a busy machine let umrt come late for records: there might be some.
+no_loss() { "$umrt" dump -t loss "$1" >losses && ! grep -v -e '^#' -e 'fell behind' losses; }
 # Each example with what it prints on any GPU: NAME ARGUMENTS = OUTPUT.
 examples() {
     echo 'back_and_forth 8 3 = sum 31457271'

