@@ -6,12 +6,12 @@
 # refuses COMMAND FILE: and prints no result.
 refuses() {
     local name=${2##*/}
-    gives 2 timeout 60 "$umrt" "$1" "$2" && one_line && says "^umrt: .*${name//./\\.}" && no_result
+    gives 2 timeout 300 "$umrt" "$1" "$2" && one_line && says "^umrt: .*${name//./\\.}" && no_result
 }
 no_result() { [ ! -s "$out" ] || { echo "printed a result:"; head -3 "$out"; return 1; }; }
 
 # What is whole may be shown; the damage is one line and the status 2.
-complains() { gives 2 timeout 60 "$umrt" "$1" "$2" && one_line && says "^umrt: .*${2##*/}: offset [0-9]+: "; }
+complains() { gives 2 timeout 300 "$umrt" "$1" "$2" && one_line && says "^umrt: .*${2##*/}: offset [0-9]+: "; }
 
 "$bin/sample" good.umt
 size=$(stat -c %s good.umt)

@@ -13,7 +13,7 @@ traces=(h*.umt empty.umt)
 check() { python3 "$UM_SRCDIR/tests/cli/check_hostile.py" "$@"; }
 # Status 0, or 2 with one line; never a sanitizer's word, a crash or silence.
 stands() {
-    try timeout 120 "$@"
+    try timeout 300 "$@"
     if [ "$status" != 0 ] && { [ "$status" != 2 ] || [ "$(wc -l <"$err")" != 1 ]; }; then
         echo "status $status: $*"
         head -20 "$err"

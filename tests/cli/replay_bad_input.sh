@@ -6,7 +6,7 @@
 refuses() { # PATTERN ARGUMENT...
     local pattern=$1
     shift
-    gives 2 timeout 60 "$umrt" replay "$@" && one_line && says "^umrt: .*$pattern" &&
+    gives 2 timeout 300 "$umrt" replay "$@" && one_line && says "^umrt: .*$pattern" &&
         { [ ! -s "$out" ] || { echo "printed a result"; return 1; }; }
 }
 "$umrt" gen stream -o good.umt -s 16M -n 1 >/dev/null
@@ -69,13 +69,13 @@ for kind in no-launches free-twice dead-argument zeroth-region overlap; do
     ok "what cannot have been: $kind" refuses "$kind\.umt: .*" $kind.umt
 done
 "$bin/impossible" unaligned unaligned.umt
-ok "regions that begin inside a page, with --open" gives 0 timeout 60 "$umrt" replay --open unaligned.umt
+ok "regions that begin inside a page, with --open" gives 0 timeout 300 "$umrt" replay --open unaligned.umt
 "$bin/impossible" far-kernels far-kernels.umt
-ok "kernels with the greatest ids, with --open" gives 0 timeout 60 "$umrt" replay --open far-kernels.umt
+ok "kernels with the greatest ids, with --open" gives 0 timeout 300 "$umrt" replay --open far-kernels.umt
 ok "no launches, with --open" refuses "no-launches\.umt: has no launches" --open no-launches.umt
 size=$(stat -c %s good.umt)
 head -c $((size - 1)) good.umt >cut.umt
-ok "a damaged trace is used as far as it goes, and that is 2" gives 2 timeout 60 "$umrt" replay cut.umt
+ok "a damaged trace is used as far as it goes, and that is 2" gives 2 timeout 300 "$umrt" replay cut.umt
 ok "with a line" says 'cut\.umt: is damaged'
 ok "and the results" prints '^  driver '
 finish

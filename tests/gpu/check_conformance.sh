@@ -55,7 +55,7 @@ END
 kept=${KEPT:-$here/conformance.expected}
 probe() { # OUTPUT: what dies or hangs is told on the error output
     local start=$SECONDS
-    LD_LIBRARY_PATH=$cuda/extras/CUPTI/lib64:${LD_LIBRARY_PATH:-} timeout 300 "$tmp/probes" >"$1" 2>"$tmp/err"
+    LD_LIBRARY_PATH=$cuda/extras/CUPTI/lib64:${LD_LIBRARY_PATH:-} timeout 900 "$tmp/probes" >"$1" 2>"$tmp/err"
     sed 's/^/# /' "$tmp/err"
     echo "# $(wc -l <"$1") answers in $((SECONDS - start)) s"
     [ -s "$1" ]

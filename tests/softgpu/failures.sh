@@ -11,7 +11,7 @@ IFS=';' read -r -a all <<<"$programs_and_options"
 
 # as_alone COMMAND...
 as_alone() {
-    timeout 60 "$@" >now 2>said </dev/null
+    timeout 300 "$@" >now 2>said </dev/null
     local got=$?
     [ $got = 0 ] || { echo "status $got"; cat said; return 1; }
     cmp now alone.out || { cat now said; return 1; }

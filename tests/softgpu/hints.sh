@@ -18,13 +18,13 @@ stolen_late() { awk '$1 == 0 { n[++kernels] = 0 } $1 == 8 { n[kernels + 0] += $3
 # as_alone ARGUMENT...: `umrt run ARGUMENT...` of the mode prints what the mode prints.
 as_alone() {
     : >records
-    timeout 60 "$umrt" run "$@" -- "$hints" "$mode" >now 2>said </dev/null || { cat said; return 1; }
+    timeout 300 "$umrt" run "$@" -- "$hints" "$mode" >now 2>said </dev/null || { cat said; return 1; }
     cmp now alone.out || { cat now said; return 1; }
 }
 
 for mode in $("$hints"); do
     rm -f records
-    timeout 60 "$hints" "$mode" >alone.out
+    timeout 300 "$hints" "$mode" >alone.out
     ok "$mode: runs alone" [ $? = 0 ]
     ok "$mode: with all advisors, the same" as_alone --advisors all -q
     ok "$mode: hinted, the same" as_alone -q

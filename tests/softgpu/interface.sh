@@ -9,8 +9,8 @@ unhurried
 # as_off [ENV...] MODE: prints what it prints with umrt switched off; its stderr is in `said`.
 as_off() {
     local mode=${*: -1}
-    UMRT_MODE=off timeout 60 "$interface" "$mode" >alone.out 2>/dev/null || { echo "alone: $?"; return 1; }
-    timeout 60 env "${@:1:$#-1}" "$interface" "$mode" >now 2>said || { cat said; return 1; }
+    UMRT_MODE=off timeout 300 "$interface" "$mode" >alone.out 2>/dev/null || { echo "alone: $?"; return 1; }
+    timeout 300 env "${@:1:$#-1}" "$interface" "$mode" >now 2>said || { cat said; return 1; }
     cmp now alone.out || { cat now said; return 1; }
 }
 # in_line PATTERN: a line of stderr matches; applied: hints that were.

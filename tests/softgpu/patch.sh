@@ -21,11 +21,11 @@ cp "$out" plain.out
 # Until both findings are worth something: their times are the machine's, and it may be busy.
 recorded() {
     local i
-    for ((i = 0; i < 20; i++)); do
+    for ((i = 0; i < 60; i++)); do
         gives 0 "$umrt" record -q -o t.umt -- ./app || return 1
         [ "$("$umrt" report --limit all.win-percent=0 t.umt | grep -cE '^[0-9]\. (CPU-GPU|Never)')" != 2 ] || return 0
     done
-    echo "in no run of 20 both findings were worth something"
+    echo "in no run of 60 both findings were worth something"
     return 1
 }
 ok "recorded" recorded

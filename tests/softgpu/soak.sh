@@ -72,7 +72,7 @@ unset SOAK_FIGURES SOFTGPU_TRUTH
 in_the_middle() { # MODE STATUS WORDS COMMAND...
     local mode=$1 want=$2 words=$3
     shift 3
-    timeout 120 "$@" -- "$programs/soak" 2 "$mode" >now 2>said </dev/null
+    timeout 300 "$@" -- "$programs/soak" 2 "$mode" >now 2>said </dev/null
     local got=$?
     [ "$got $(cat now)" = "$want $words" ] || { echo "status $got"; cat now said; return 1; }
 }

@@ -51,9 +51,9 @@ running() {
     pid=$!
     until_it_holds "$umrt" top -n 1 $pid
 }
-# until_it_holds COMMAND...: tried again for a minute.
+# until_it_holds COMMAND...: tried again for five minutes.
 until_it_holds() {
-    local end=$((SECONDS + 60))
+    local end=$((SECONDS + 300))
     until "$@" >tried 2>&1; do
         [ $SECONDS -lt $end ] || { cat tried; return 1; }
         sleep 0.1

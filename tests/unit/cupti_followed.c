@@ -218,7 +218,7 @@ Test(live, kernel_times_begin_with_the_first_managed_region)
     cr_assert_eq(CUPTI_INT("fake_cupti_kernels_enabled"), 1);
 }
 
-Test(live, a_late_start_finds_what_was_there_before, .timeout = 60)
+Test(live, a_late_start_finds_what_was_there_before, .timeout = 300)
 {
     um_sink_t sink = {.event = keep};
     char reason[256];

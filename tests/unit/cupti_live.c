@@ -76,7 +76,7 @@ Test(live, callbacks_leave_errno_alone)
     cr_assert_eq(errno, EDOM);
 }
 
-Test(live, the_end_is_not_held_up_inside_cupti, .timeout = 60)
+Test(live, the_end_is_not_held_up_inside_cupti, .timeout = 300)
 {
     start(UM_MODE_RECORD);
     create_context();

@@ -10,10 +10,12 @@
 #define READERS 4
 #define ROUNDS  2000 /* of each writer */
 #define STABLE  512  /* regions that are there all the time */
+#define LOOKS   1000 /* of each reader, at least: the writers may be through before it runs */
 
 static um_regions_t *table;
 static _Atomic bool stop;
 static _Atomic uint64_t wrong, missed, hits;
+static pthread_barrier_t together;
 
 /* Fields that depend on each other, so that a mixture of two regions shows. */
 static um_region_t region_at(uint64_t addr, uint64_t bytes, uint32_t salt)
@@ -44,7 +46,8 @@ static void *reader(void *arg)
     unsigned seed = (unsigned)(uintptr_t)arg;
     uint64_t n = 0;
 
-    while (!atomic_load(&stop)) {
+    pthread_barrier_wait(&together);
+    for (int look = 0; look < LOOKS || !atomic_load(&stop); look += look < LOOKS) {
         uint32_t i = (unsigned)rand_r(&seed) % STABLE;
         uint64_t inside = (unsigned)rand_r(&seed) % 4096;
         uint64_t anywhere = BASE + (unsigned)rand_r(&seed) % (16 * MIB);
@@ -74,6 +77,7 @@ static void *writer(void *arg)
 {
     unsigned seed = (unsigned)(uintptr_t)arg * 77;
 
+    pthread_barrier_wait(&together);
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t i = (unsigned)rand_r(&seed) % STABLE;
         uint64_t addr = stable_addr(i) + 4096 * (1 + (unsigned)rand_r(&seed) % 3);
@@ -101,6 +105,7 @@ static void run(void *(*write)(void *))
 
         cr_assert_eq(um_regions_add(table, &region, NULL, 0, NULL), UM_OK);
     }
+    cr_assert_eq(pthread_barrier_init(&together, NULL, READERS + 2), 0);
     for (uintptr_t i = 0; i < READERS; i++)
         cr_assert_eq(pthread_create(&readers[i], NULL, reader, (void *)(i + 1)), 0);
     for (uintptr_t i = 0; i < 2; i++)
@@ -110,6 +115,7 @@ static void run(void *(*write)(void *))
     atomic_store(&stop, true);
     for (int i = 0; i < READERS; i++)
         pthread_join(readers[i], NULL);
+    pthread_barrier_destroy(&together);
     cr_assert_eq(atomic_load(&missed), 0);
     cr_assert_eq(atomic_load(&wrong), 0);
     um_regions_free(table);
@@ -126,6 +132,7 @@ static void *rewriter(void *arg)
 {
     unsigned salt = (unsigned)(uintptr_t)arg << 20;
 
+    pthread_barrier_wait(&together);
     for (unsigned round = 0; round < ROUNDS; round++) {
         um_region_t region =
             region_at(stable_addr(round % STABLE) + 4096, 256 + round % 4000, salt + round);

@@ -150,7 +150,7 @@ static void random_case(brute_t *b, hand_t *h, uint32_t *seed)
     }
 }
 
-Test(sim_bounds, are_what_brute_force_finds_in_each_direction, .timeout = 120)
+Test(sim_bounds, are_what_brute_force_finds_in_each_direction, .timeout = 600)
 {
     brute_t *b = malloc(sizeof(*b));
     hand_t *h = malloc(sizeof(*h));
