@@ -68,7 +68,8 @@ bench-advisors: umrt$(EXEEXT)
 .PHONY: bench-advisors
 # is the report's first finding the fault that was planted? make bench-report
 EXTRA_PROGRAMS += %D%/report_accuracy
-um_planted = %D%/planted.h %D%/planted_fitted.c %D%/planted_held_out.c %D%/planted_run.c
+um_planted = %D%/planted.h %D%/planted_beside.c %D%/planted_beside.h %D%/planted_fitted.c %D%/planted_held_out.c \
+	%D%/planted_run.c %D%/planted_scene.c %D%/planted_scene.h
 %C%_report_accuracy_SOURCES = %D%/report_accuracy.c $(um_planted)
 %C%_report_accuracy_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS)
 bench-report: bench/report_accuracy
