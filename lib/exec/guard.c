@@ -1,100 +1,22 @@
-#include "guard.h"
-
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "advisors/mix.h"
 #include "core/log.h"
-#include "in_force.h"
-#include "samples.h"
-#include "teams.h"
+#include "guard_impl.h"
 
-#define PLACES      4096u
-#define PROBES      8u
-#define ENOUGH      3u     /* rounds of a sort before anything is concluded from it */
-#define NAMES       4096u  /* regions and kernels known by id modulo this: the latest ones */
-#define BACK        16384u /* ranges of advice that can be taken back, of all groups */
-#define SECOND_LOOK 64u    /* rounds after which a lost group is looked at again, doubling */
-#define SELDOM      4096u  /* the longest such pause */
-#define GAIN        100    /* a group that surely gains less than 1/100 of its round is given up */
-#define SHARED      10 /* with more than 1/10 of the rounds beside other teams' nothing sums up */
+#define ENOUGH 3u     /* rounds of a sort before anything is concluded from it */
+#define BACK   16384u /* ranges of advice that can be taken back, of all groups */
+#define SELDOM                                                                                     \
+    4096u /* rounds; the longest pause between two without, or between two looks at what has lost */
+#define GAIN   100 /* a group that surely gains less than 1/100 of its round is given up */
+#define SHARED 10  /* with more than 1/10 of the rounds beside other teams' nothing sums up */
 
 /* What it costs to leave bytes to faults instead of prefetching them, before it is measured. H200: 1 GiB
  * takes 112-136 ms by faults and 23 ms by prefetch. */
 #define FAULTS_NS_PER_MIB 100000u
 
-#define WHO "guard"
-
-typedef enum verdict { OPEN = 0, WON = 1, LOST = 2 } verdict_t;
-
-typedef struct group {
-    um_samples_t with, without;
-    uint64_t rounds;        /* with hints */
-    uint64_t bytes, before; /* admitted in this round and in the last one that had any */
-    uint32_t verdict;       /* verdict_t */
-    uint32_t since, pause;  /* rounds since the last one without, or since it was lost; and how many
-                                there have to be */
-    bool advice, in_force;  /* it advises; all through this round something is in force */
-    um_in_force_t back;     /* few groups give any */
-} group_t;
-
-typedef struct place {
-    uint64_t key;   /* 0 = free */
-    uint64_t shape; /* the same in every team */
-    uint64_t used;
-    uint64_t start_ns, waits, serial, launches; /* of its round */
-    uint32_t team;
-    uint32_t rounds;         /* that have ended */
-    uint32_t withheld, lost; /* bits of advisors: in this round; given up */
-    um_samples_t all;        /* rounds with nothing withheld */
-    group_t *group[UM_GUARD_ADVISORS];
-    struct place *next_advised; /* they have, or had, something in force */
-    bool is_advised;
-} place_t;
-
-/* A verdict of an earlier run. */
-typedef struct told {
-    uint64_t shape;
-    uint32_t advisor, verdict;
-} told_t;
-
-typedef struct name {
-    uint32_t id;
-    uint64_t key;
-    uint64_t bytes; /* of a region */
-} name_t;
-
-struct um_guard {
-    um_guard_config_t config;
-    uint32_t all; /* bits of the advisors there are */
-    name_t role[NAMES], kernel[NAMES];
-    um_teams_t teams;
-    struct {
-        uint64_t last_kernel; /* its key */
-        uint64_t serial; /* moves whenever `trying` comes to be, or ceases to be, in this team */
-    } team[UM_TEAMS];
-    uint64_t last_ns;   /* of the event before */
-    uint64_t passed_ns; /* of the time of all teams */
-    uint32_t beside;    /* teams that launched in the round that ended last, at least 1 */
-    uint64_t occurrences;
-    uint64_t alone, shared; /* rounds with hints: no other team has launched meanwhile; some has */
-    uint32_t at_once;       /* of those, the most teams */
-    place_t *now;           /* where the program is; NULL = nowhere that counts */
-    place_t *advised;       /* first of a list */
-    place_t *trying;        /* the one that has something withheld in its round */
-    int64_t spent_ns;       /* by withholding */
-    uint32_t n_back;        /* of all groups */
-    bool advice_lost;       /* some group has advice that is to be taken back */
-    told_t *told;
-    size_t n_told, told_room;
-    place_t place[PLACES];
-
-    pthread_mutex_t lock; /* of everything: statistics are asked for by any thread */
-};
-
 /* What a round without it takes longer; false = not enough is known. */
-static bool gain(const group_t *group, uint32_t enough, int64_t *ns, double *error2)
+static bool gain(const um_guard_group_t *group, uint32_t enough, int64_t *ns, double *error2)
 {
     double with, without;
 
@@ -106,175 +28,36 @@ static bool gain(const group_t *group, uint32_t enough, int64_t *ns, double *err
     return true;
 }
 
-/* ---- keys ---- */
-
-static uint64_t named(const name_t *table, uint32_t id)
-{
-    return table[id % NAMES].id == id ? table[id % NAMES].key : 0;
-}
-
-static uint64_t key_of_kernel(const um_ev_kernel_t *kernel)
-{
-    uint64_t key = kernel->module_hash;
-
-    for (const char *c = kernel->name; *c; c++)
-        key = um_mix(key, (unsigned char)*c);
-    return key;
-}
-
-static uint64_t key_of_launch(const um_guard_t *guard, const um_ev_launch_t *launch)
-{
-    uint64_t key = um_mix(named(guard->kernel, launch->kernel), launch->n_args);
-
-    for (int i = 0; i < 3; i++)
-        key = um_mix(key, (uint64_t)launch->grid[i] << 32 | launch->block[i]);
-    for (uint32_t a = 0; a < launch->n_args; a++)
-        key = um_mix(key, named(guard->role, launch->args[a].region));
-    return key | 1;
-}
-
-/* ---- places ---- */
-
-/* Team 0's is the shape itself. */
-static uint64_t key_in(uint64_t shape, uint32_t team)
-{
-    return team ? um_mix(shape, team) | 1 : shape;
-}
-
-static place_t *find(um_guard_t *guard, uint64_t shape, uint32_t team)
-{
-    uint64_t key = key_in(shape, team);
-
-    for (uint32_t i = 0; i < PROBES; i++)
-        if (guard->place[(key + i) % PLACES].key == key)
-            return &guard->place[(key + i) % PLACES];
-    return NULL;
-}
-
-/* false = there is no memory for that. */
-static bool give_up(um_guard_t *guard, place_t *place, unsigned advisor)
-{
-    group_t **group = &place->group[advisor];
-
-    if (!*group && !(*group = calloc(1, sizeof(**group))))
-        return false;
-    (*group)->verdict = LOST;
-    (*group)->since = 0;
-    (*group)->pause = (*group)->pause < SECOND_LOOK ? SECOND_LOOK : (*group)->pause;
-    (*group)->back.taken = 0;
-    guard->advice_lost |= (*group)->back.n > 0;
-    place->lost |= 1u << advisor;
-    return true;
-}
-
-/* What earlier runs found out about it, and other teams in this one. */
-static void remember(um_guard_t *guard, place_t *place)
-{
-    for (size_t i = 0; i < guard->n_told; i++) {
-        const told_t *told = &guard->told[i];
-        group_t **group = &place->group[told->advisor];
-
-        if (told->shape != place->shape)
-            continue;
-        if (told->verdict == LOST) {
-            give_up(guard, place, told->advisor);
-        } else if (*group || (*group = calloc(1, sizeof(**group)))) {
-            (*group)->verdict = told->verdict;
-            (*group)->pause = SECOND_LOOK;
-        }
-    }
-    for (uint32_t t = 0; t < guard->teams.n; t++) {
-        const place_t *other = t == place->team ? NULL : find(guard, place->shape, t);
-
-        for (unsigned a = 0; other && a < UM_GUARD_ADVISORS; a++)
-            if (other->lost >> a & 1)
-                give_up(guard, place, a);
-    }
-}
-
-static void stop_trying(um_guard_t *guard)
-{
-    guard->team[guard->trying->team].serial++;
-    guard->trying = NULL;
-}
-
-static void forget(um_guard_t *guard, place_t *place)
-{
-    if (guard->trying == place)
-        stop_trying(guard);
-    if (guard->now == place)
-        guard->now = NULL;
-    for (place_t **at = &guard->advised; *at && place->is_advised; at = &(*at)->next_advised)
-        if (*at == place) {
-            *at = place->next_advised;
-            break;
-        }
-    for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
-        if (!place->group[a])
-            continue;
-        guard->n_back -= place->group[a]->back.n;
-        um_in_force_fini(&place->group[a]->back);
-        free(place->group[a]);
-    }
-    *place = (place_t){0};
-}
-
-/* One that has advice to take back is forgotten last. */
-static bool is_older(const place_t *place, const place_t *than)
-{
-    return place->is_advised == than->is_advised ? place->used < than->used : than->is_advised;
-}
-
-/* Found, or made in the place of the one that has not occurred for longest. */
-static place_t *place_at(um_guard_t *guard, uint64_t shape, uint32_t team)
-{
-    uint64_t key = key_in(shape, team);
-    place_t *oldest = find(guard, shape, team);
-
-    if (oldest)
-        return oldest;
-    oldest = &guard->place[key % PLACES];
-    for (uint32_t i = 1; i < PROBES; i++)
-        if (is_older(&guard->place[(key + i) % PLACES], oldest))
-            oldest = &guard->place[(key + i) % PLACES];
-    forget(guard, oldest);
-    oldest->key = key;
-    oldest->shape = shape;
-    oldest->team = team;
-    remember(guard, oldest);
-    return oldest;
-}
-
 /* ---- verdicts ---- */
 
 /* What loses in one team does in all. */
-static void lose(um_guard_t *guard, const place_t *place, unsigned advisor, int64_t ns)
+static void lose(um_guard_t *guard, const um_guard_place_t *place, unsigned advisor, int64_t ns)
 {
     for (uint32_t t = 0; t < guard->teams.n; t++) {
-        place_t *other = find(guard, place->shape, t);
+        um_guard_place_t *other = um_guard_place_find(guard, place->shape, t);
 
         if (other && !(other->lost >> advisor & 1))
-            give_up(guard, other, advisor);
+            um_guard_give_up(guard, other, advisor);
     }
     um_log(UM_LOG_INFO, "%s is given up for one place: it %s %.3f ms a round",
            guard->config.advisor[advisor], ns < 0 ? "costs" : "gains only",
            (double)(ns < 0 ? -ns : ns) * 1e-6);
 }
 
-static void judge(um_guard_t *guard, place_t *place, unsigned advisor)
+static void judge(um_guard_t *guard, um_guard_place_t *place, unsigned advisor)
 {
-    group_t *group = place->group[advisor];
+    um_guard_group_t *group = place->group[advisor];
     uint64_t round, error;
     double error2, unused;
     int64_t ns;
 
     /* At a second look the first round tells whether it is as it was. */
-    if (!gain(group, group->verdict == LOST ? 1 : ENOUGH, &ns, &error2))
+    if (!gain(group, group->verdict == UM_GUARD_LOST ? 1 : ENOUGH, &ns, &error2))
         return;
     error = 2 * um_samples_root(error2);
     round = um_samples_median(&group->without, &unused);
     if (ns > (int64_t)error) {
-        group->verdict = WON;
+        group->verdict = UM_GUARD_WON;
     } else if (ns + (int64_t)error < (int64_t)(round / GAIN)) {
         if (!(place->lost >> advisor & 1))
             lose(guard, place, advisor, ns);
@@ -288,7 +71,7 @@ static void judge(um_guard_t *guard, place_t *place, unsigned advisor)
 
 /* ---- rounds ---- */
 
-static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
+static void end_round(um_guard_t *guard, um_guard_place_t *place, uint64_t now_ns)
 {
     uint64_t took = now_ns - place->start_ns;
     uint32_t others = um_teams_others(&guard->teams, place->team, place->launches);
@@ -298,7 +81,7 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
                  (!guard->trying || guard->trying == place || guard->trying->team != place->team);
 
     for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
-        group_t *group = place->group[a];
+        um_guard_group_t *group = place->group[a];
         bool withheld = place->withheld >> a & 1, with;
 
         if (!group)
@@ -306,7 +89,7 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
         with = group->advice ? group->in_force : group->bytes > 0;
         /* Advice that its advisor has taken back itself makes a round without. */
         withheld |= group->advice && !group->in_force && !group->back.n;
-        group->in_force = group->back.n > 0 && group->verdict != LOST;
+        group->in_force = group->back.n > 0 && group->verdict != UM_GUARD_LOST;
         if (with)
             group->rounds++;
         hinted |= with;
@@ -326,7 +109,7 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
     if (clean && place->rounds && !place->withheld)
         um_samples_add(&place->all, took);
     if (guard->trying == place)
-        stop_trying(guard);
+        um_guard_stop_trying(guard);
     guard->beside = others + 1;
     guard->alone += hinted && !others;
     guard->shared += hinted && others;
@@ -336,7 +119,7 @@ static void end_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
     place->rounds++;
 }
 
-static bool affordable(const um_guard_t *guard, const group_t *group)
+static bool affordable(const um_guard_t *guard, const um_guard_group_t *group)
 {
     int64_t budget = (int64_t)(guard->passed_ns / 1000 * guard->config.budget_per_mille);
     int64_t cost = (int64_t)(group->before * FAULTS_NS_PER_MIB >> 20);
@@ -349,9 +132,9 @@ static bool affordable(const um_guard_t *guard, const group_t *group)
 }
 
 /* Shall this round of the place go without what the advisor proposes? */
-static bool withhold(const um_guard_t *guard, const place_t *place, unsigned advisor)
+static bool withhold(const um_guard_t *guard, const um_guard_place_t *place, unsigned advisor)
 {
-    const group_t *group = place->group[advisor];
+    const um_guard_group_t *group = place->group[advisor];
 
     if (!group || group->advice || !group->before || place->lost >> advisor & 1)
         return false;
@@ -362,12 +145,12 @@ static bool withhold(const um_guard_t *guard, const place_t *place, unsigned adv
 }
 
 /* A lost group gets a round every so often in which it may hint. */
-static uint32_t second_looks(place_t *place)
+static uint32_t second_looks(um_guard_place_t *place)
 {
     uint32_t bits = 0;
 
     for (unsigned a = 0; a < UM_GUARD_ADVISORS && place->lost; a++) {
-        group_t *group = place->group[a];
+        um_guard_group_t *group = place->group[a];
 
         if (!(place->lost >> a & 1) || group->advice || group->since < group->pause)
             continue;
@@ -380,7 +163,7 @@ static uint32_t second_looks(place_t *place)
 }
 
 /* Rounds with hints before the next without: known to win, ever more; known to lose, none. */
-static uint32_t next_pause(const group_t *group)
+static uint32_t next_pause(const um_guard_group_t *group)
 {
     double unused;
     int64_t ns;
@@ -392,11 +175,11 @@ static uint32_t next_pause(const group_t *group)
     return group->pause < SELDOM ? 2 * group->pause + 1 : SELDOM;
 }
 
-static void begin_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
+static void begin_round(um_guard_t *guard, um_guard_place_t *place, uint64_t now_ns)
 {
     place->lost &= ~second_looks(place);
     for (unsigned a = 0; a < UM_GUARD_ADVISORS && !guard->trying; a++) {
-        group_t *group = place->group[a];
+        um_guard_group_t *group = place->group[a];
 
         if (!withhold(guard, place, a))
             continue;
@@ -414,7 +197,7 @@ static void begin_round(um_guard_t *guard, place_t *place, uint64_t now_ns)
 
 static void occur(um_guard_t *guard, uint64_t shape, uint32_t team, uint64_t now_ns)
 {
-    place_t *place = place_at(guard, shape, team);
+    um_guard_place_t *place = um_guard_place_at(guard, shape, team);
 
     guard->now = place;
     place->used = ++guard->occurrences;
@@ -427,7 +210,8 @@ static void occur(um_guard_t *guard, uint64_t shape, uint32_t team, uint64_t now
 
 /* ---- advice in force ---- */
 
-static void keep_advice(um_guard_t *guard, place_t *place, group_t *group, const um_hint_t *hint)
+static void keep_advice(um_guard_t *guard, um_guard_place_t *place, um_guard_group_t *group,
+                        const um_hint_t *hint)
 {
     if (um_in_force_has(&group->back, hint) || !um_in_force_reserve(&group->back))
         return;
@@ -456,8 +240,8 @@ static void on_launch(um_guard_t *guard, const um_event_t *event)
     if (launch->flags & UM_LAUNCH_CAPTURED || !launch->n_args)
         return;
     team = um_teams_launch(&guard->teams, event->tid);
-    guard->team[team].last_kernel = named(guard->kernel, launch->kernel);
-    occur(guard, key_of_launch(guard, launch), team, event->time_ns);
+    guard->team[team].last_kernel = um_guard_named(guard->kernel, launch->kernel);
+    occur(guard, um_guard_key_of_launch(guard, launch), team, event->time_ns);
 }
 
 static void on_sync(um_guard_t *guard, const um_event_t *event)
@@ -477,38 +261,14 @@ static void on_sync(um_guard_t *guard, const um_event_t *event)
 /* What was in force in it is gone with it. */
 static void on_free(um_guard_t *guard, const um_ev_region_free_t *region)
 {
-    const name_t *name = &guard->role[region->region % NAMES];
+    const um_guard_name_t *name = &guard->role[region->region % UM_GUARD_NAMES];
     uint64_t bytes = name->id == region->region ? name->bytes : 1;
 
-    for (place_t *place = guard->advised; place; place = place->next_advised)
+    for (um_guard_place_t *place = guard->advised; place; place = place->next_advised)
         for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++)
             if (place->group[a])
                 guard->n_back -=
                     um_in_force_drop(&place->group[a]->back, UM_HINT_NONE, region->addr, bytes);
-}
-
-static void on_learned(um_guard_t *guard, const um_ev_learned_t *learned)
-{
-    unsigned advisor = 0;
-
-    if (strcmp(learned->who, WHO) != 0 || (learned->value[0] != WON && learned->value[0] != LOST))
-        return;
-    while (guard->all >> advisor & 1 && strcmp(guard->config.advisor[advisor], learned->what) != 0)
-        advisor++;
-    if (!(guard->all >> advisor & 1) || !learned->shape)
-        return;
-    if (guard->n_told == guard->told_room) {
-        size_t room = guard->told_room ? 2 * guard->told_room : 64;
-        told_t *grown = room <= PLACES ? realloc(guard->told, room * sizeof(*grown)) : NULL;
-
-        if (!grown)
-            return;
-        guard->told = grown;
-        guard->told_room = room;
-    }
-    guard->told[guard->n_told++] = (told_t){.shape = learned->shape,
-                                            .advisor = advisor,
-                                            .verdict = (uint32_t)learned->value[0]};
 }
 
 void um_guard_observe(um_guard_t *guard, const um_event_t *event)
@@ -520,14 +280,15 @@ void um_guard_observe(um_guard_t *guard, const um_event_t *event)
         guard->last_ns = event->time_ns;
     switch (event->type) {
     case UM_EV_KERNEL:
-        guard->kernel[event->u.kernel.kernel % NAMES] =
-            (name_t){.id = event->u.kernel.kernel, .key = key_of_kernel(&event->u.kernel)};
+        guard->kernel[event->u.kernel.kernel % UM_GUARD_NAMES] =
+            (um_guard_name_t){.id = event->u.kernel.kernel,
+                              .key = um_guard_key_of_kernel(&event->u.kernel)};
         break;
     case UM_EV_REGION_ALLOC:
-        guard->role[event->u.region_alloc.region % NAMES] =
-            (name_t){.id = event->u.region_alloc.region,
-                     .key = um_region_role(&event->u.region_alloc),
-                     .bytes = event->u.region_alloc.bytes};
+        guard->role[event->u.region_alloc.region % UM_GUARD_NAMES] =
+            (um_guard_name_t){.id = event->u.region_alloc.region,
+                              .key = um_region_role(&event->u.region_alloc),
+                              .bytes = event->u.region_alloc.bytes};
         break;
     case UM_EV_REGION_FREE:
         on_free(guard, &event->u.region_free);
@@ -539,7 +300,7 @@ void um_guard_observe(um_guard_t *guard, const um_event_t *event)
         on_sync(guard, event);
         break;
     case UM_EV_LEARNED:
-        on_learned(guard, &event->u.learned);
+        um_guard_on_learned(guard, &event->u.learned);
         break;
     default:
         break;
@@ -554,22 +315,15 @@ uint32_t um_guard_allowed(um_guard_t *guard)
     return guard->now ? guard->all & ~(guard->now->withheld | guard->now->lost) : guard->all;
 }
 
-static group_t *group_of(place_t *place, unsigned advisor)
-{
-    if (!place->group[advisor])
-        place->group[advisor] = calloc(1, sizeof(*place->group[advisor]));
-    return place->group[advisor];
-}
-
 bool um_guard_takes(um_guard_t *guard, unsigned advisor, const um_hint_t *hint)
 {
-    group_t *group;
+    um_guard_group_t *group;
     bool takes;
 
     if (!guard->now || advisor >= UM_GUARD_ADVISORS || !um_in_force_is_advice(hint->kind))
         return true;
     pthread_mutex_lock(&guard->lock);
-    group = group_of(guard->now, advisor);
+    group = um_guard_group(guard->now, advisor);
     takes = group && (um_in_force_has(&group->back, hint) ||
                       (guard->n_back < BACK && um_in_force_reserve(&group->back)));
     pthread_mutex_unlock(&guard->lock);
@@ -578,12 +332,12 @@ bool um_guard_takes(um_guard_t *guard, unsigned advisor, const um_hint_t *hint)
 
 void um_guard_admitted(um_guard_t *guard, unsigned advisor, const um_hint_t *hint)
 {
-    group_t *group;
+    um_guard_group_t *group;
 
     if (!guard->now || advisor >= UM_GUARD_ADVISORS)
         return;
     pthread_mutex_lock(&guard->lock);
-    group = group_of(guard->now, advisor);
+    group = um_guard_group(guard->now, advisor);
     if (group) {
         group->bytes += hint->bytes;
         if (um_in_force_is_advice(hint->kind))
@@ -598,7 +352,7 @@ bool um_guard_take_back(um_guard_t *guard, um_hint_t *out, unsigned *advisor)
 {
     if (!guard->advice_lost)
         return false;
-    for (const place_t *place = guard->advised; place; place = place->next_advised)
+    for (const um_guard_place_t *place = guard->advised; place; place = place->next_advised)
         for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++)
             if (place->lost >> a & 1 && place->group[a] &&
                 um_in_force_next(&place->group[a]->back, out)) {
@@ -607,43 +361,6 @@ bool um_guard_take_back(um_guard_t *guard, um_hint_t *out, unsigned *advisor)
             }
     guard->advice_lost = false;
     return false;
-}
-
-/* Has a team before this one come to a verdict there, too? */
-static bool is_told(um_guard_t *guard, const place_t *place, unsigned advisor)
-{
-    for (uint32_t t = 0; t < place->team; t++) {
-        const place_t *other = find(guard, place->shape, t);
-
-        if (other && other->group[advisor] && other->group[advisor]->verdict != OPEN)
-            return true;
-    }
-    return false;
-}
-
-void um_guard_learned(um_guard_t *guard, um_event_fn emit, void *ctx)
-{
-    for (size_t i = 0; i < PLACES; i++)
-        for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
-            const group_t *group = guard->place[i].group[a];
-            um_event_t event = {.type = UM_EV_LEARNED};
-            double unused;
-
-            if (!group || group->verdict == OPEN || is_told(guard, &guard->place[i], a))
-                continue;
-            event.u.learned = (um_ev_learned_t){.who = WHO,
-                                                .what = guard->config.advisor[a],
-                                                .kernel = "",
-                                                .slot = UM_SLOT_NONE,
-                                                .shape = guard->place[i].shape,
-                                                .count = group->without.n,
-                                                .value = {group->verdict}};
-            if (um_samples_kept(&group->with))
-                event.u.learned.value[1] = um_samples_median(&group->with, &unused);
-            if (um_samples_kept(&group->without))
-                event.u.learned.value[2] = um_samples_median(&group->without, &unused);
-            emit(ctx, &event);
-        }
 }
 
 /* ---- life ---- */
@@ -667,8 +384,8 @@ void um_guard_free(um_guard_t *guard)
 {
     if (!guard)
         return;
-    for (size_t i = 0; i < PLACES; i++)
-        forget(guard, &guard->place[i]);
+    for (size_t i = 0; i < UM_GUARD_PLACES; i++)
+        um_guard_place_forget(guard, &guard->place[i]);
     pthread_mutex_destroy(&guard->lock);
     free(guard->told);
     free(guard);
@@ -681,17 +398,17 @@ void um_guard_stats(const um_guard_t *guard, um_guard_stats_t *out)
 
     *out = (um_guard_stats_t){0};
     pthread_mutex_lock(lock);
-    for (size_t i = 0; i < PLACES; i++)
+    for (size_t i = 0; i < UM_GUARD_PLACES; i++)
         for (unsigned a = 0; a < UM_GUARD_ADVISORS; a++) {
-            const group_t *group = guard->place[i].group[a];
+            const um_guard_group_t *group = guard->place[i].group[a];
             double error2;
             int64_t ns;
 
             if (!group)
                 continue;
             out->groups++;
-            out->won += group->verdict == WON;
-            out->lost += group->verdict == LOST;
+            out->won += group->verdict == UM_GUARD_WON;
+            out->lost += group->verdict == UM_GUARD_LOST;
             out->rounds += group->rounds;
             out->withheld += group->advice ? 0 : group->without.n;
             if (!gain(group, 1, &ns, &error2))
