@@ -5,6 +5,7 @@
 #include "live.h"
 
 #include "core/marks.h"
+#include "exec/gate.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,15 @@ static void um_post_fact(void *ctx, const um_event_t *event)
 {
     (void)ctx;
     um_live_post(event, false);
+}
+
+static void um_post_device(void *ctx, const um_event_t *event)
+{
+    const um_ev_device_t *device = &event->u.device;
+
+    if (device->device >= 0 && device->device < 64 && !um_gate_refuses(device))
+        atomic_fetch_or(&um_live.hintable, UINT64_C(1) << device->device);
+    um_post_fact(ctx, event);
 }
 
 /* Facts about the devices can be had once cuInit is done, which it is not inside the injection. */
@@ -28,7 +38,7 @@ void um_backend_tell_devices(void)
         return;
     um_cuda_own = true;
     if (um_live.cuda->device_count(&n) == CUDA_SUCCESS && n > 0 && !atomic_exchange(&told, true))
-        um_probe_devices(um_post_fact, NULL, &all, &any);
+        um_probe_devices(um_post_device, NULL, &all, &any);
     um_cuda_own = own;
 }
 

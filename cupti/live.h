@@ -23,6 +23,7 @@ typedef struct um_live {
     _Atomic bool on;   /* false: every callback returns at once */
     _Atomic bool want_context; /* the kick waits for a context of the program's */
     _Atomic bool capturing;    /* a stream capture has been begun in this process */
+    _Atomic uint64_t hintable; /* GPUs that take hints, by bit; once they were told of */
     _Atomic uint32_t sync;     /* id of the last wait that ended, 0 = none since the last launch
                                       with managed arguments */
 } um_live_t;

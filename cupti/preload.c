@@ -35,6 +35,14 @@ static bool um_is_outstanding(void)
            atomic_load_explicit(&um_waited_for, memory_order_relaxed);
 }
 
+/* Where nothing is prefetched nothing is held up. */
+static bool um_is_hinted(uint32_t context)
+{
+    int32_t device = um_live_device(context);
+
+    return device >= 0 && device < 64 && (um_live.hintable >> device & 1);
+}
+
 static void um_preload(void *library, unsigned most)
 {
     const um_cuda_t *cuda = um_live.cuda;
@@ -61,8 +69,8 @@ void um_on_library(const CUpti_CallbackData *info, const um_call_t *call)
 
     if (um_entering(info) || um_result(info) != CUDA_SUCCESS || !library || !info->context ||
         settings->mode < UM_MODE_HINT || !settings->preload_kernels || !um_live_managed() ||
-        um_is_outstanding() || !cuda->library_kernel_count || !cuda->library_kernels ||
-        !cuda->kernel_function || !cuda->func_load || !cuda->capture_mode)
+        um_is_outstanding() || !um_is_hinted(info->contextUid) || !cuda->library_kernel_count ||
+        !cuda->library_kernels || !cuda->kernel_function || !cuda->func_load || !cuda->capture_mode)
         return;
     um_cuda_own = true;
     if (cuda->capture_mode(&mode) == CUDA_SUCCESS) {

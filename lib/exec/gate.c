@@ -75,7 +75,7 @@ static void count(_Atomic uint64_t *counter, uint64_t n)
 
 /* ---- devices and their memory ---- */
 
-const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device)
+const char *um_gate_refuses(const um_ev_device_t *device)
 {
     /* In order; the first that holds is the reason. */
     static const struct {
@@ -90,21 +90,26 @@ const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device)
         {UM_DEVICE_HOST_PAGE_TABLES, UM_DEVICE_HOST_PAGE_TABLES,
          "cpu and gpu share page tables: the hardware moves what is used"},
     };
-    device_t *entry;
 
     if (device->device < 0 || device->device >= MAX_DEVICES)
         return "more gpus than umrt knows to handle";
-    entry = &gate->device[device->device];
-    entry->known = true;
-    entry->no = NULL;
     for (size_t i = 0; i < sizeof(rule) / sizeof(rule[0]); i++)
-        if ((device->attributes & rule[i].mask) == rule[i].value) {
-            entry->no = rule[i].why;
-            break;
-        }
+        if ((device->attributes & rule[i].mask) == rule[i].value)
+            return rule[i].why;
+    return NULL;
+}
+
+const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device)
+{
+    const char *no = um_gate_refuses(device);
+
+    if (device->device < 0 || device->device >= MAX_DEVICES)
+        return no;
+    gate->device[device->device].known = true;
+    gate->device[device->device].no = no;
     if (gate->config.share)
         um_share_device(gate->config.share, device);
-    return entry->no;
+    return no;
 }
 
 static uint64_t in_flight_bytes(const um_gate_t *gate, int32_t device)

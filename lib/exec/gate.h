@@ -38,7 +38,9 @@ typedef struct um_gate_config {
 um_status_t um_gate_new(const um_gate_config_t *config, um_gate_t **out);
 void um_gate_free(um_gate_t *gate); /* NULL is fine */
 
-/* What a device can do. Returns NULL when hints may be made for it, else why not (static). */
+/* NULL when hints may be made for such a device, else why not (static). Any thread. */
+const char *um_gate_refuses(const um_ev_device_t *device);
+/* What a device can do; returns um_gate_refuses. */
 const char *um_gate_device(um_gate_t *gate, const um_ev_device_t *device);
 
 /* What a hint is made for: a launch, or a wait that is entered. */

@@ -57,6 +57,12 @@ if [ -s alone.out ]; then
     ok "library: not one of more kernels than asked for" ready '0 0 0'
     as_alone --mode observe
     ok "library: not where nothing is hinted" ready '0 0 0'
+    for only in CONCURRENT=0 INTEGRATED=1 HOST_PAGE_TABLES=1; do
+        export "SOFTGPU_$only"
+        as_alone
+        ok "library: not on a GPU that is only observed ($only)" ready '0 0 0'
+        unset "SOFTGPU_${only%=*}"
+    done
 else
     skip "library: kernels are loaded before the first of them runs" "this CUDA cannot"
 fi
