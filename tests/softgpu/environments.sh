@@ -3,7 +3,7 @@
 # program prints and returns what it does alone.
 # shellcheck source=tests/softgpu/soft.sh
 . "$UM_SRCDIR/tests/softgpu/soft.sh"
-program=("$programs/back_and_forth" 4 3)
+program=("$programs/back_and_forth" 4 10)
 run=("$umrt" run --)
 record=("$umrt" record -o t.umt --)
 export SOFTGPU_CALLS=$tmp/calls

@@ -9,7 +9,7 @@
 
 #define BYTES  ((uint64_t)4 << 20)
 #define N      (BYTES / sizeof(float))
-#define ROUNDS 6 /* some hints may come too late where the machine is busy */
+#define ROUNDS 8 /* some hints may come too late where the machine is busy */
 #define REST   "//softgpu   wait 20000000\n" /* in which they come in time */
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

@@ -11,7 +11,7 @@
 
 #define BYTES  ((uint64_t)8 << 20)
 #define N      (BYTES / sizeof(float))
-#define ROUNDS 4
+#define ROUNDS 8
 
 static const char *program;
 static uint64_t n = N;
