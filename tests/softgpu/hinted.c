@@ -376,6 +376,28 @@ static void indexed(void)
     halves(false);
 }
 
+/* A pool: each round takes two slices that the rounds before did not, and the CPU reads one of them. */
+static void elsewhere(void)
+{
+    static const char text[] = "//softgpu kernel _Z4makePKfPfm ptr:in ptr:out u64:n\n" REST
+                               "//softgpu   add f32 out n 1\n";
+    CUmodule module = start(program, 0);
+    CUdeviceptr pool = allocate(16 * BYTES);
+    CUfunction make;
+
+    CHECK(cuModuleLoadData(&module, text));
+    make = function(module, "_Z4makePKfPfm");
+    for (uint64_t r = 0; r < 4 * (uint64_t)ROUNDS; r++) {
+        CUdeviceptr in = pool + 2 * r % 16 * BYTES, out = in + BYTES;
+
+        fill(in, BYTES, (float)r);
+        launch(make, NULL, (void *[]){&in, &out, &n});
+        CHECK(cuCtxSynchronize());
+        printf("%.0f\n", sum(out, BYTES));
+    }
+    CHECK(cuMemFree(pool));
+}
+
 /* ---- what comes next ---- */
 
 /* Under HINTED_AHEAD somebody is expected to prefetch it before it is needed: waits for that, a minute at most. */
@@ -481,7 +503,7 @@ int main(int argc, char **argv)
         {"forked", forked},     {"variable", variable}, {"pool", pool},
         {"contexts", contexts}, {"apart", apart},       {"advised", advised},
         {"shared", shared},     {"slices", slices},     {"indexed", indexed},
-        {"stages", stages},     {"library", library},
+        {"stages", stages},     {"library", library},   {"elsewhere", elsewhere},
     };
 
     program = argv[0];

@@ -91,6 +91,10 @@ mode=waits
 "$hints" $mode >alone.out
 ok "waits: the same" as_alone --advisors first_touch,ahead,readback -q --guard-per-mille 0
 ok "waits: what is read after them comes back by itself" [ "$(returned)" -ge $((4 * MIB)) ]
+mode=elsewhere
+"$hints" $mode >alone.out
+ok "elsewhere: the same" as_alone --advisors first_touch,ahead,readback -q --guard-per-mille 0
+ok "elsewhere: what is read of an argument comes back wherever it is" [ "$(returned)" -ge $((16 * MIB)) ]
 
 # What a run before has shown of what comes next is there before it comes.
 mode=stages
