@@ -268,21 +268,11 @@ Test(calm, leaves_a_tiny_region_alone_that_very_many_threads_may_hit)
 
 Test(calm, what_the_guard_has_taken_back_is_not_kept_again_soon)
 {
-    um_event_t undone = {.type = UM_EV_HINT};
-
     start(4 * MIB);
     for (int i = 0; i < 6; i++)
         to_and_fro(4 * MIB, 100);
     cr_assert_eq(kept_by_calm(0), 1);
-    undone.time_ns = tick();
-    undone.u.hint = (um_ev_hint_t){.kind = UM_HINT_UNSET_ACCESSED_BY,
-                                   .result = UM_HINT_APPLIED,
-                                   .addr = FAKE_BASE,
-                                   .bytes = 4 * MIB,
-                                   .region = 1,
-                                   .who = "calm",
-                                   .why = "it did not win"};
-    feed(undone);
+    hint_in_force("calm", UM_HINT_UNSET_ACCESSED_BY, 0, 4 * MIB);
     for (int i = 0; i < 20; i++) {
         run(7, 1);
         wait_all();

@@ -105,18 +105,8 @@ Test(placement, not_what_is_small)
 
 Test(placement, not_where_the_program_advises_itself)
 {
-    um_event_t hint = {.type = UM_EV_HINT};
-
     start(true);
-    hint.time_ns = tick();
-    hint.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFERRED_LOCATION,
-                                 .result = UM_HINT_APPLIED,
-                                 .addr = FAKE_BASE,
-                                 .bytes = BYTES,
-                                 .region = 1,
-                                 .who = "app",
-                                 .why = ""};
-    feed(hint);
+    hint_in_force("app", UM_HINT_PREFERRED_LOCATION, 0, BYTES);
     cr_assert_eq(until_mapped(), 0);
     program_stop();
 }

@@ -250,6 +250,23 @@ static inline void record(uint32_t region, uint64_t offset, uint64_t bytes, int3
     feed(event);
 }
 
+/* A hint of these bytes from region 1's start on is in force: an advisor's, the guard's in its name, the program's. */
+static inline void hint_in_force(const char *who, um_hint_kind_t kind, int32_t device,
+                                 uint64_t bytes)
+{
+    um_event_t event = {.type = UM_EV_HINT, .time_ns = tick()};
+
+    event.u.hint = (um_ev_hint_t){.kind = kind,
+                                  .result = UM_HINT_APPLIED,
+                                  .addr = FAKE_BASE,
+                                  .bytes = bytes,
+                                  .device = device,
+                                  .region = 1,
+                                  .who = who,
+                                  .why = ""};
+    feed(event);
+}
+
 /* The user's word on a region: UM_REGION_HINT_*. */
 static inline void say(uint32_t region, uint32_t flags)
 {

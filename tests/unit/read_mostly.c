@@ -119,7 +119,6 @@ Test(read_mostly, a_launch_that_may_write_takes_all_back_at_once)
 /* It was on its way to the driver when somebody wrote. */
 Test(read_mostly, advice_that_comes_into_force_late_is_taken_back)
 {
-    um_event_t late = {.type = UM_EV_HINT};
     unsigned before;
 
     start_read_mostly(true);
@@ -129,16 +128,7 @@ Test(read_mostly, advice_that_comes_into_force_late_is_taken_back)
     before = program.n_hints;
     run(7, 1);
     cr_assert_eq(taken_back(before), 0);
-    late.u.hint = (um_ev_hint_t){.kind = UM_HINT_READ_MOSTLY,
-                                 .result = UM_HINT_APPLIED,
-                                 .addr = FAKE_BASE,
-                                 .bytes = UM_BLOCK_BYTES,
-                                 .device = UM_DEVICE_HOST,
-                                 .region = 1,
-                                 .who = "read_mostly",
-                                 .why = ""};
-    late.time_ns = tick();
-    feed(late);
+    hint_in_force("read_mostly", UM_HINT_READ_MOSTLY, UM_DEVICE_HOST, UM_BLOCK_BYTES);
     run(7, 1);
     cr_assert_eq(taken_back(before), 1);
     run(7, 1);
@@ -149,18 +139,7 @@ Test(read_mostly, advice_that_comes_into_force_late_is_taken_back)
 /* The guard speaks in the advisor's name. */
 static void guard_takes_back(uint64_t bytes)
 {
-    um_event_t event = {.type = UM_EV_HINT};
-
-    event.u.hint = (um_ev_hint_t){.kind = UM_HINT_UNSET_READ_MOSTLY,
-                                  .result = UM_HINT_APPLIED,
-                                  .addr = FAKE_BASE,
-                                  .bytes = bytes,
-                                  .device = UM_DEVICE_HOST,
-                                  .region = 1,
-                                  .who = "read_mostly",
-                                  .why = "it did not win"};
-    event.time_ns = tick();
-    feed(event);
+    hint_in_force("read_mostly", UM_HINT_UNSET_READ_MOSTLY, UM_DEVICE_HOST, bytes);
 }
 
 Test(read_mostly, what_the_guard_takes_back_is_not_tried_again_soon)
@@ -213,18 +192,8 @@ Test(read_mostly, a_cpu_that_writes_fails_the_trial)
 
 Test(read_mostly, the_programs_own_advice_is_left_alone)
 {
-    um_event_t hint = {.type = UM_EV_HINT};
-
     start_read_mostly(true);
-    hint.time_ns = tick();
-    hint.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFERRED_LOCATION,
-                                 .result = UM_HINT_APPLIED,
-                                 .addr = FAKE_BASE,
-                                 .bytes = 16 * MIB,
-                                 .region = 1,
-                                 .who = "app",
-                                 .why = ""};
-    feed(hint);
+    hint_in_force("app", UM_HINT_PREFERRED_LOCATION, 0, 16 * MIB);
     for (int i = 0; i < 40; i++)
         round_of(7, 16 * MIB, 0);
     cr_assert_eq(program.n_hints, 0);

@@ -5,9 +5,7 @@
 
 Test(sequence, knows_nothing_of_what_has_never_been)
 {
-    begin(0, 0);
-    define_kernels(3);
-    allocate_region(1);
+    begin_with(3, 1);
     cr_assert_str_eq(expected(4), "");
     launch(1, 1);
     launch(2, 1);
@@ -18,9 +16,7 @@ Test(sequence, knows_nothing_of_what_has_never_been)
 
 Test(sequence, a_loop_goes_on_with_its_waits)
 {
-    begin(0, 0);
-    define_kernels(3);
-    allocate_region(1);
+    begin_with(3, 1);
     for (int i = 0; i < 4; i++) {
         launch(1, 1);
         wait_for_gpu();
@@ -37,9 +33,7 @@ Test(sequence, a_loop_goes_on_with_its_waits)
 
 Test(sequence, a_loop_longer_than_any_context_is_found_by_its_period)
 {
-    begin(0, 0);
-    define_kernels(3);
-    allocate_region(1);
+    begin_with(3, 1);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 50; i++)
             launch(1, 1);
@@ -55,9 +49,7 @@ Test(sequence, a_loop_longer_than_any_context_is_found_by_its_period)
 
 Test(sequence, the_longest_context_that_is_known_decides)
 {
-    begin(0, 0);
-    define_kernels(5);
-    allocate_region(1);
+    begin_with(5, 1);
     /* After 1 comes 2 or 3, as what came before 1 has it. */
     for (int i = 0; i < 6; i++) {
         launch(4, 1);
@@ -83,9 +75,7 @@ Test(sequence, the_longest_context_that_is_known_decides)
 
 Test(sequence, waits_right_after_each_other_are_one)
 {
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
+    begin_with(2, 1);
     for (int i = 0; i < 12; i++) {
         launch(1, 1);
         for (int waits = 0; waits <= i % 3; waits++) /* as often as it takes */
@@ -98,10 +88,7 @@ Test(sequence, waits_right_after_each_other_are_one)
 
 Test(sequence, another_grid_or_region_is_another_launch)
 {
-    begin(0, 0);
-    define_kernels(2);
-    for (uint32_t r = 1; r <= 2; r++)
-        allocate_region(r);
+    begin_with(2, 2);
     for (int i = 0; i < 6; i++) { /* the buffers change places, as in a stencil */
         launch(1, 1);
         launch(1, 2);
@@ -115,8 +102,7 @@ Test(sequence, another_grid_or_region_is_another_launch)
 
 Test(sequence, a_region_allocated_anew_stands_for_the_one_before)
 {
-    begin(0, 0);
-    define_kernels(2);
+    begin_with(2, 0);
     for (int i = 0; i < 6; i++) {
         allocate_region(1);
         launch(1, 1);
@@ -133,9 +119,7 @@ Test(sequence, a_region_allocated_anew_stands_for_the_one_before)
 
 Test(sequence, each_thread_has_a_row_of_its_own)
 {
-    begin(0, 0);
-    define_kernels(4);
-    allocate_region(1);
+    begin_with(4, 1);
     for (int i = 0; i < 40; i++) {
         world.tid = 100;
         launch(1 + i % 2, 1);
@@ -154,9 +138,7 @@ Test(sequence, each_thread_has_a_row_of_its_own)
 
 Test(sequence, more_threads_than_rows_forget_the_one_that_was_silent_longest)
 {
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
+    begin_with(2, 1);
     for (uint32_t tid = 1; tid < 100; tid++) {
         world.tid = tid;
         launch(1, 1);
@@ -188,31 +170,21 @@ Test(sequence, a_graph_is_one_launch)
 
 Test(sequence, a_loop_is_foretold_right_almost_always)
 {
-    um_sequence_stats_t stats;
-
-    begin(0, 0);
-    define_kernels(9);
-    allocate_region(1);
+    begin_with(9, 1);
     for (int i = 0; i < 200; i++)
         for (uint32_t k = 1; k <= 9; k++)
             launch(k, 1);
-    um_sequences_stats(world.sequences, &stats);
-    cr_assert_eq(stats.launches, 1800);
-    cr_assert_geq(stats.foretold, 1780);
+    cr_assert_eq(stats_now().launches, 1800);
+    cr_assert_geq(stats_now().foretold, 1780);
     end();
 }
 
 Test(sequence, what_never_repeats_is_not_foretold_and_takes_no_more_memory)
 {
-    um_sequence_stats_t stats;
-
-    begin(0, 0);
-    define_kernels(1);
-    allocate_region(1);
+    begin_with(1, 1);
     for (uint32_t i = 0; i < 20000; i++)
         launch_shaped(1, 1, 0, 1 + i);
-    um_sequences_stats(world.sequences, &stats);
-    cr_assert_lt(stats.foretold, 10);
+    cr_assert_lt(stats_now().foretold, 10);
     end();
 }
 
@@ -234,8 +206,7 @@ static void a_run(void)
 
 Test(sequence, another_run_knows_it_from_its_first_launch_on)
 {
-    begin(0, 0);
-    define_kernels(3);
+    begin_with(3, 0);
     a_run();
     begin_again(1);
     cr_assert_str_eq(expected(3), "", "there is no region yet");
@@ -263,8 +234,7 @@ Test(sequence, what_is_told_holds_no_address)
     static um_event_t before[512];
     unsigned n;
 
-    begin(0, 0);
-    define_kernels(3);
+    begin_with(3, 0);
     a_run();
     n_told = 0;
     um_sequences_learned(world.sequences, keep, NULL);
@@ -289,8 +259,7 @@ Test(sequence, what_is_told_holds_no_address)
 
 Test(sequence, what_was_told_long_ago_is_not_expected)
 {
-    begin(0, 0);
-    define_kernels(3);
+    begin_with(3, 0);
     a_run();
     begin_again(9);
     for (uint32_t r = 1; r <= 3; r++)
@@ -301,8 +270,7 @@ Test(sequence, what_was_told_long_ago_is_not_expected)
 
 Test(sequence, damaged_words_of_other_runs_are_passed_over)
 {
-    begin(0, 0);
-    define_kernels(3);
+    begin_with(3, 0);
     a_run();
     n_told = 0;
     um_sequences_learned(world.sequences, keep, NULL);

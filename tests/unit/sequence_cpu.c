@@ -1,13 +1,19 @@
 /* What the CPU does until a launch comes, and waits after which it does nothing. */
 #include "sequence_world.h"
 
+/* The first half of a round. */
+static void the_cpu_takes_2(void)
+{
+    launch(2, 2);
+    wait_for_gpu();
+    cpu_touches(2, 0, 8);
+}
+
 /* Region 2 is taken by the CPU after the first wait of a round and brought back for kernel 2. */
 static void rounds_with_a_phase(int n)
 {
     for (int i = 0; i < n; i++) {
-        launch(2, 2);
-        wait_for_gpu();
-        cpu_touches(2, 0, 8);
+        the_cpu_takes_2();
         launch(1, 1);
         wait_for_gpu();
     }
@@ -18,14 +24,9 @@ Test(sequence, what_was_brought_and_stayed_is_left_alone_by_the_cpu)
     bool found;
     um_next_t next;
 
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     rounds_with_a_phase(8);
-    launch(2, 2);
-    wait_for_gpu();
-    cpu_touches(2, 0, 8);
+    the_cpu_takes_2();
     launch(1, 1);
     next = next_launch(1);
     cr_assert_eq(next.steps, 2);
@@ -33,9 +34,7 @@ Test(sequence, what_was_brought_and_stayed_is_left_alone_by_the_cpu)
     cr_assert(found, "the page tables showed it there before");
     bring(1, 2);
     wait_for_gpu();
-    launch(2, 2);
-    wait_for_gpu();
-    cpu_touches(2, 0, 8);
+    the_cpu_takes_2();
     launch(1, 1);
     cr_assert_eq(cpu_before(1), UM_CPU_LEAVES);
     end();
@@ -43,12 +42,7 @@ Test(sequence, what_was_brought_and_stayed_is_left_alone_by_the_cpu)
 
 Test(sequence, what_was_brought_too_early_was_taken_back)
 {
-    um_sequence_stats_t stats;
-
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     rounds_with_a_phase(8);
     launch(2, 2);
     wait_for_gpu();
@@ -60,8 +54,7 @@ Test(sequence, what_was_brought_too_early_was_taken_back)
     launch(1, 1);
     wait_for_gpu();
     launch(2, 2);
-    um_sequences_stats(world.sequences, &stats);
-    cr_assert_eq(stats.taken_back, 1);
+    cr_assert_eq(stats_now().taken_back, 1);
     wait_for_gpu();
     cr_assert_eq(cpu_before(2), UM_CPU_TAKES, "so early");
     cpu_touches(2, 0, 8);
@@ -72,12 +65,7 @@ Test(sequence, what_was_brought_too_early_was_taken_back)
 
 Test(sequence, a_part_taken_back_counts)
 {
-    um_sequence_stats_t stats;
-
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     rounds_with_a_phase(8);
     launch(2, 2);
     wait_for_gpu();
@@ -86,48 +74,33 @@ Test(sequence, a_part_taken_back_counts)
     launch(1, 1);
     wait_for_gpu();
     launch(2, 2);
-    um_sequences_stats(world.sequences, &stats);
-    cr_assert_eq(stats.taken_back, 1);
+    cr_assert_eq(stats_now().taken_back, 1);
     end();
 }
 
 Test(sequence, what_never_got_there_says_nothing)
 {
-    um_sequence_stats_t stats;
-
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     rounds_with_a_phase(8);
-    launch(2, 2);
-    wait_for_gpu();
-    cpu_touches(2, 0, 8);
+    the_cpu_takes_2();
     launch(1, 1);
     bring_so(1, 2, false);
     wait_for_gpu(); /* the hint came too late and was cancelled */
     launch(2, 2);
-    um_sequences_stats(world.sequences, &stats);
-    cr_assert_eq(stats.brought, 1);
-    cr_assert_eq(stats.taken_back + stats.kept, 0);
+    cr_assert_eq(stats_now().brought, 1);
+    cr_assert_eq(stats_now().taken_back + stats_now().kept, 0);
     end();
 }
 
 Test(sequence, what_is_brought_in_vain_rests_ever_longer)
 {
-    um_sequence_stats_t stats;
-
-    begin(0, 0);
-    define_kernels(3);
-    for (uint32_t r = 1; r <= 3; r++)
-        allocate_region(r);
+    begin_with(3, 3);
     rounds_with_a_phase(4);
     cr_assert_eq(next_launch(1).arg[0].region, 2);
     bring(1, 2);
     for (int i = 0; i < 30; i++) /* something else altogether */
         launch(3, 3);
-    um_sequences_stats(world.sequences, &stats);
-    cr_assert_eq(stats.in_vain, 1);
+    cr_assert_eq(stats_now().in_vain, 1);
     rounds_with_a_phase(4);
     cr_assert_eq(cpu_before(1), UM_CPU_TAKES);
     rounds_with_a_phase(20);
@@ -139,15 +112,10 @@ Test(sequence, a_round_goes_without_now_and_then)
 {
     unsigned without = 0;
 
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     rounds_with_a_phase(4);
     for (int i = 0; i < 64; i++) {
-        launch(2, 2);
-        wait_for_gpu();
-        cpu_touches(2, 0, 8);
+        the_cpu_takes_2();
         launch(1, 1);
         if (cpu_before(1) == UM_CPU_TAKES)
             without++;
@@ -179,10 +147,7 @@ static void first_launches(void)
 
 Test(sequence, new_memory_that_the_cpu_never_writes_may_be_populated_at_once)
 {
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     first_launches();
     cr_assert_eq(at_the_start_of_another_run(1), UM_CPU_LEAVES);
     cr_assert_eq(cpu_before(2), UM_CPU_LEAVES);
@@ -191,10 +156,7 @@ Test(sequence, new_memory_that_the_cpu_never_writes_may_be_populated_at_once)
 
 Test(sequence, new_memory_is_the_cpus_until_it_has_written_it)
 {
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     cpu_touches(1, 0, 8);
     cpu_touches(2, 0, 8);
     first_launches();
@@ -210,10 +172,7 @@ Test(sequence, new_memory_is_the_cpus_until_it_has_written_it)
 
 Test(sequence, new_memory_written_between_launches_is_the_cpus_until_then)
 {
-    begin(0, 0);
-    define_kernels(2);
-    allocate_region(1);
-    allocate_region(2);
+    begin_with(2, 2);
     cpu_touches(1, 0, 8);
     launch(1, 1);
     wait_for_gpu();

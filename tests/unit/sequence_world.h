@@ -92,6 +92,14 @@ static inline void free_region(uint32_t region)
                           FAKE_BASE + offset_of(region)));
 }
 
+static inline void begin_with(uint32_t kernels, uint32_t regions)
+{
+    begin(0, 0);
+    define_kernels(kernels);
+    for (uint32_t r = 1; r <= regions; r++)
+        allocate_region(r);
+}
+
 /* The CPU touches a part of a region, in eighths. */
 static inline void cpu_touches(uint32_t region, uint32_t from, uint32_t to)
 {
@@ -142,6 +150,14 @@ static inline void wait_for_gpu(void)
 {
     tell_world(event_sync(world.tables.now_ns += 1000, UM_SYNC_DEVICE, 0, 0));
     tell_world(event_sync(world.tables.now_ns += 1000, UM_SYNC_DEVICE, 0, 1));
+}
+
+static inline um_sequence_stats_t stats_now(void)
+{
+    um_sequence_stats_t stats;
+
+    um_sequences_stats(world.sequences, &stats);
+    return stats;
 }
 
 /* The kernels expected next, as a string of digits. */
