@@ -21,83 +21,58 @@ stands() {
     fi
     ! grep -qE 'Sanitizer|runtime error' "$err" || { head -20 "$err"; return 1; }
 }
-each() { # CHECK COMMAND...: of every trace, behind COMMAND
-    local trace kind=$1
-    shift
-    for trace in "${traces[@]}"; do
-        if ! stands "$@" "$trace" || [ "$status" != 0 ] || ! check "$kind" "$out"; then
-            echo "of $trace"
-            return 1
-        fi
-    done
+each() { # COMMAND...: with every trace behind it
+    local trace
+    for trace in "${traces[@]}"; do "$@" "$trace" || { echo "of $trace"; return 1; }; done
 }
-ok "text is lines of printable characters" each text "$umrt" report
-ok "so it is in a narrow terminal with colors off" each text "$umrt" report --width 60 --color never --top 3
+is() { local kind=$1; shift; stands "$@" && [ "$status" = 0 ] && check "$kind" "$out"; } # KIND COMMAND...
+ok "text is lines of printable characters" each is text "$umrt" report
+ok "so it is in a narrow terminal with colors off" each is text "$umrt" report --width 60 --color never --top 3
 ok "JSON: sums are their parts', shares of a hundred, the order that of what is worth it" \
-    each json "$umrt" report --json --top 100000
+    each is json "$umrt" report --json --top 100000
 schema() { python3 "$UM_SRCDIR/tests/cli/check_schema.py" "$UM_SRCDIR/lib/report/schema.json" "$@"; }
-fits() {
-    local trace
-    for trace in "${traces[@]}"; do stands "$umrt" report --json "$trace" && schema "$out" closed || return 1; done
+fits() { stands "$umrt" report --json "$1" && schema "$out" closed; }
+ok "JSON is what its schema says" each fits
+is_sarif() { stands "$umrt" report --sarif "$1" && python3 "$UM_SRCDIR/tests/cli/check_sarif.py" "$out"; }
+ok "SARIF keeps its rules" each is_sarif
+page() {
+    rm -f page.html
+    stands "$umrt" report --html page.html "$1" && check html page.html
 }
-ok "JSON is what its schema says" fits
-is_sarif() {
-    local trace
-    for trace in "${traces[@]}"; do
-        stands "$umrt" report --sarif "$trace" && python3 "$UM_SRCDIR/tests/cli/check_sarif.py" "$out" || return 1
-    done
-}
-ok "SARIF keeps its rules" is_sarif
-pages() {
-    local trace
-    for trace in "${traces[@]}"; do
-        rm -f page.html
-        stands "$umrt" report --html page.html "$trace" && check html page.html || return 1
-    done
-}
-ok "a page has no script but its own, and its data is no markup" pages
+ok "a page has no script but its own, and its data is no markup" each page
 for table in um_sum um_total_sum um_cpu_page_faults_sum; do
-    ok "CSV $table: rows are whole and no cell is a formula" each csv "$umrt" report --csv "$table"
+    ok "CSV $table: rows are whole and no cell is a formula" each is csv "$umrt" report --csv "$table"
 done
-tracks() {
-    local trace
-    for trace in "${traces[@]}"; do
-        stands "$umrt" report --perfetto "$trace" && python3 "$UM_SRCDIR/tests/cli/check_perfetto.py" "$out" || return 1
-    done
+tracks() { stands "$umrt" report --perfetto "$1" && python3 "$UM_SRCDIR/tests/cli/check_perfetto.py" "$out"; }
+ok "Perfetto: slices nest, pairs pair, counters go on, all have names" each tracks
+database() {
+    rm -f x.sqlite
+    stands "$umrt" export --sqlite x.sqlite "$1" || return 1
+    [ "$status" != 0 ] || [ "$(sqlite3 x.sqlite 'PRAGMA integrity_check')" = ok ]
 }
-ok "Perfetto: slices nest, pairs pair, counters go on, all have names" tracks
-databases() {
-    local trace
-    for trace in "${traces[@]}"; do
-        rm -f x.sqlite
-        stands "$umrt" export --sqlite x.sqlite "$trace" || return 1
-        [ "$status" != 0 ] || [ "$(sqlite3 x.sqlite 'PRAGMA integrity_check')" = ok ] || return 1
-    done
-}
-ok "SQLite is whole" databases
+ok "SQLite is whole" each database
 shown() {
-    local trace
-    for trace in "${traces[@]}"; do
-        stands "$umrt" dump "$trace" && check text "$out" && stands "$umrt" info "$trace" && check text "$out" &&
-            stands "$umrt" replay --open "$trace" && check text "$out" && stands "$umrt" replay "$trace" || return 1
+    local command
+    for command in dump info 'replay --open'; do
+        # shellcheck disable=SC2086 # two words
+        stands "$umrt" $command "$1" && check text "$out" || return 1
     done
+    stands "$umrt" replay "$1"
 }
-ok "dump and info print no control characters; replay stands it" shown
+ok "dump and info print no control characters; replay stands it" each shown
 compares() { stands "$umrt" diff "${traces[@]:0:3}" -- "${traces[@]:3}" && check text "$out" && stands "$umrt" diff --json h1.umt h2.umt; }
 ok "diff compares them" compares
 again() {
-    local trace option
-    for trace in "${traces[@]}"; do
-        for option in --json --sarif --perfetto --ascii '--csv um_sum'; do
-            # shellcheck disable=SC2086 # two words
-            stands "$umrt" report $option "$trace" && cp "$out" first && stands "$umrt" report $option "$trace" &&
-                cmp first "$out" || return 1
-        done
-        stands "$umrt" report --html a.html --what-if 0 "$trace" && stands "$umrt" report --html b.html --what-if 0 "$trace" &&
-            cmp a.html b.html && rm a.html b.html || return 1
+    local option
+    for option in --json --sarif --perfetto --ascii '--csv um_sum'; do
+        # shellcheck disable=SC2086 # two words
+        stands "$umrt" report $option "$1" && cp "$out" first && stands "$umrt" report $option "$1" &&
+            cmp first "$out" || return 1
     done
+    stands "$umrt" report --html a.html --what-if 0 "$1" && stands "$umrt" report --html b.html --what-if 0 "$1" &&
+        cmp a.html b.html && rm a.html b.html
 }
-ok "the same trace gives the same bytes" again
+ok "the same trace gives the same bytes" each again
 damaged() { # cut anywhere, and with bytes turned: every output says it in one line and goes on
     local n size=$(($(wc -c <h2.umt)))
     for ((n = 1; n <= 12; n++)); do
