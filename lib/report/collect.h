@@ -39,7 +39,8 @@ typedef enum um_tracing {
 /* One input file: a process, often an MPI rank. */
 typedef struct um_trace_stat {
     char *path;
-    char *command, *host, *kernel, *rank, *driver, *cuda, *tool, *tracing_text, *tracing_evidence;
+    char *exe, *command, *host, *kernel, *rank, *driver, *cuda, *tool, *tracing_text,
+        *tracing_evidence;
     char *accesses;      /* the fact workload.accesses: "exact", "deep", NULL */
     char *device, *uuid; /* of the first GPU */
     uint32_t devices;

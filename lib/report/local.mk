@@ -14,7 +14,7 @@ libumtool_la_SOURCES += \
 	%D%/same.h %D%/same.c %D%/sarif.h %D%/sarif.c %D%/csv.h %D%/csv.c %D%/perfetto.h %D%/perfetto.c %D%/tracks.h %D%/tracks.c \
 	%D%/diff.h %D%/diff_parts.h %D%/diff.c %D%/diff_gate.c %D%/diff_write.c \
 	%D%/rank_test.h %D%/rank_test.c \
-	%D%/fix.h %D%/fix.c %D%/dialect.h %D%/dialect.c %D%/code.h %D%/code.c %D%/target.h %D%/target.c %D%/code_section.c \
+	%D%/fix.h %D%/fix.c %D%/dialect.h %D%/dialect.c %D%/code.h %D%/code.c %D%/target.h %D%/target.c %D%/inside.h %D%/inside.c %D%/code_section.c \
 	%D%/patch.h %D%/patch.c %D%/patch_impl.h %D%/patch_edit.c %D%/patch_line.c %D%/patch_step.c \
 	%D%/source.h %D%/source.c %D%/call_text.h %D%/call_text.c %D%/udiff.h %D%/udiff.c \
 	%D%/findings/finding.h %D%/findings/table.c \

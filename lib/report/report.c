@@ -40,21 +40,14 @@ void um_report_free(um_report_t *r)
         return;
     for (size_t i = 0; i < r->n_traces; i++) {
         um_trace_stat_t *t = &r->traces[i];
-        char *const text[] = {t->path,
-                              t->command,
-                              t->host,
-                              t->kernel,
-                              t->rank,
-                              t->driver,
-                              t->tool,
-                              t->note,
-                              t->loss_reason,
-                              t->tracing_text,
-                              t->device,
-                              t->uuid,
-                              t->tracing_evidence,
-                              t->accesses,
-                              t->cuda};
+        char *const text[] = {t->path,         t->exe,
+                              t->command,      t->host,
+                              t->kernel,       t->rank,
+                              t->driver,       t->tool,
+                              t->note,         t->loss_reason,
+                              t->tracing_text, t->device,
+                              t->uuid,         t->tracing_evidence,
+                              t->accesses,     t->cuda};
 
         for (size_t k = 0; k < sizeof(text) / sizeof(text[0]); k++)
             free(text[k]);
@@ -130,10 +123,15 @@ static void on_fact(um_report_t *r, const char *key, const char *value)
         const char *key;
         char **to;
     } wanted[] = {
-        {"process.command", &trace->command},    {"host.name", &trace->host},
-        {"host.kernel", &trace->kernel},         {"rank.world", &trace->rank},
-        {"driver.version", &trace->driver},      {"cuda.driver", &trace->cuda},
-        {"import.kind", &trace->tool},           {"um.tracing.evidence", &trace->tracing_evidence},
+        {"process.exe", &trace->exe},
+        {"process.command", &trace->command},
+        {"host.name", &trace->host},
+        {"host.kernel", &trace->kernel},
+        {"rank.world", &trace->rank},
+        {"driver.version", &trace->driver},
+        {"cuda.driver", &trace->cuda},
+        {"import.kind", &trace->tool},
+        {"um.tracing.evidence", &trace->tracing_evidence},
         {"workload.accesses", &trace->accesses},
     };
 

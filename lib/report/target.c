@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "findings/finding.h"
+#include "inside.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -87,6 +88,12 @@ static um_target_t version_of(const um_report_t *r, const char *forced)
                      *module->path ? module->path : module->name);
             return target;
         }
+    }
+    for (size_t i = 0; r->n_traces && r->traces[0].exe && i < um_places_modules(r->places); i++) {
+        const um_ev_module_t *module = um_places_module(r->places, i);
+
+        if (!strcmp(module->path, r->traces[0].exe) && um_target_inside(module, &target))
+            return target;
     }
     /* The driver serves programs of its own version and of older ones. */
     for (size_t i = 0; i < r->n_traces && i < 1; i++) {

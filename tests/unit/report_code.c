@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "report_code.h"
 
@@ -278,6 +280,68 @@ Test(target, the_runtime_library_says_the_version)
         cr_assert_eq(um_target_of(r, "13.0").cuda, 13000, "the command line's word is last");
         um_report_free(r);
     }
+}
+
+/* A program as it is linked with a runtime that has these names of the driver's. */
+static um_target_t target_inside(const char *names, bool changed)
+{
+    static const char path[] = "/tmp/umrt-test-program";
+    um_report_t *r = stream_new("t.umt");
+    FILE *file = fopen(path, "w");
+    um_target_t target;
+    struct stat is;
+
+    cr_assert_not_null(file);
+    fputs("\x7f"
+          "ELF",
+          file);
+    for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ')
+        fprintf(file, "%c%.*s%c", 0, (int)strcspn(at, " "), at, 0);
+    fclose(file);
+    cr_assert_eq(stat(path, &is), 0);
+    stream_fact(r, "process.exe", path);
+    stream_fact(r, "cuda.driver", "13.0");
+    stream_put(r,
+               (um_event_t){.type = UM_EV_MODULE,
+                            .u.module = {.addr = 0x1000,
+                                         .bytes = 0x1000,
+                                         .file_bytes = (uint64_t)is.st_size + changed,
+                                         .modified_ns = (uint64_t)is.st_mtim.tv_sec * 1000000000u +
+                                                        (uint64_t)is.st_mtim.tv_nsec,
+                                         .name = "program",
+                                         .path = path,
+                                         .build_id = ""}});
+    target = um_target_of(r, NULL);
+    um_report_free(r);
+    unlink(path);
+    return target;
+}
+
+Test(target, a_linked_runtime_says_since_which_version_it_may_be)
+{
+    static const char errors[] = "cudaErrorMissingConfiguration cudaErrorInsufficientDriver";
+    static const char upto[][120] = {"cuGetProcAddress cuMemPrefetchAsync",
+                                     "cuGetProcAddress_v2 cuLibraryLoadData",
+                                     "cuMemPrefetchAsync_v2 cuMemAdvise_v2",
+                                     "cuMemPrefetchBatchAsync cuMemDiscardBatchAsync"};
+    static const um_cuda_form_t form[] = {UM_CUDA_PLAIN, UM_CUDA_PLAIN, UM_CUDA_V2, UM_CUDA_13};
+    static const uint32_t cuda[] = {11000, 12000, 12020, 13000};
+    char names[600];
+    um_target_t target;
+
+    snprintf(names, sizeof(names), "%s", errors);
+    for (size_t i = 0; i < sizeof(form) / sizeof(form[0]); i++) {
+        um_say_in(names, " %s", upto[i]);
+        target = target_inside(names, false);
+        cr_assert_eq(target.cuda, cuda[i], "%s: %u", names, target.cuda);
+        cr_assert_eq(um_target_form(&target), form[i], "%s", names);
+        cr_assert_str_eq(target.cuda_why, "the runtime in program");
+        cr_assert_eq(target_inside(names, true).cuda, 0, "it is another file now");
+        cr_assert_eq(target_inside(names + sizeof(errors), false).cuda, 0, "it is no runtime");
+    }
+    cr_assert_eq(target_inside(errors, false).cuda, 0);
+    snprintf(names, sizeof(names), "%s cuGetProcAddress_v2x xcuLibraryLoadData", errors);
+    cr_assert_eq(target_inside(names, false).cuda, 0, "longer words are others");
 }
 
 /* A driver serves programs of older versions, too: only that they are no newer is certain. */
