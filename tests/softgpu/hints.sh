@@ -74,7 +74,8 @@ ok "apart: each GPU gets its own" [ "$(brought 0)" -ge $((4 * MIB)) ]
 ok "apart: and the other its own" [ "$(brought 1)" -ge $((4 * MIB)) ]
 ok "apart: none takes the other's" [ "$(stolen)" = 0 ]
 
-# Two GPUs at one array. In the first rounds one may be given too much. Each round the CPU writes all 8 MiB, so that what one GPU is given too much the other steals.
+# Two GPUs at one array. Each round the CPU writes all 8 MiB, so that what one GPU is given too much the other steals;
+# in the first rounds it may.
 for mode in slices indexed; do
     rm -f records
     "$hints" $mode >alone.out
@@ -100,16 +101,22 @@ ok "elsewhere: what is read of an argument comes back wherever it is" [ "$(retur
 mode=stages
 "$hints" $mode >alone.out
 ahead=(--advisors "first_touch,ahead,lookahead" -q --guard-per-mille 0 --profile stages.ump)
-# foretold REGION: bytes of it that lookahead brought before launch N.
+# foretold REGION N: bytes of it that lookahead began to bring before launch N; its event comes when it is done.
 foretold() {
     "$umrt" dump -t launch,hint t.umt | awk -v region="region=$1" -v n="$2" '
-        $2 == "launch" { launches++ }
-        /who="lookahead"/ && /result="?applied/ && $0 ~ region "($| )" && launches < n {
+        function value(key,   i) {
             for (i = 1; i <= NF; i++)
-                if (index($i, "bytes=") == 1)
-                    bytes += substr($i, 7)
+                if (index($i, key "=") == 1)
+                    return substr($i, length(key) + 2)
         }
-        END { print bytes + 0 }'
+        $2 == "launch" { launched[++launches] = $1 }
+        /who="lookahead"/ && /result="?applied/ && $0 ~ region "($| )" {
+            began[++hints] = $1 - value("duration_ns")
+            brought[hints] = value("bytes")
+        }
+        END { for (h = 1; h <= hints; h++)
+                  bytes += began[h] < launched[n] ? brought[h] : 0
+              print bytes + 0 }'
 }
 ok "stages: a first run, the same" as_alone "${ahead[@]}"
 ok "stages: it learned what comes next" grep -q '"sequence"' <("$umrt" profile show --json stages.ump)

@@ -46,7 +46,7 @@ ok "the second run" hinted 6 --profile a.ump
 ok "hints from the first wait on" at_the_first_wait
 ok "prints the same" cmp alone now
 ok "its trace says what it was told" grep -q ' learned who="readback"' <("$umrt" dump -t learned t.umt)
-ok "the profile may come from the environment" env UMRT_PROFILE="$tmp/a.ump" "$umrt" run -t e.umt -- "$programs/back_and_forth" 8 2
+ok "the profile may come from the environment" env UMRT_PROFILE="$tmp/a.ump" "$umrt" run -t e.umt -- "$programs/back_and_forth" 8 6
 ok "and is used as well" grep -q 'who="readback"' <("$umrt" dump -t hint e.umt)
 
 # Ranks share one file.
