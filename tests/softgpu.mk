@@ -8,8 +8,8 @@ um_probes = $(um_probe_parts:%=tests/gpu/conformance/%.c)
 um_probe_parts = callbacks code contexts domains graphs hints main memory records streams
 um_soft_tests = life hinted soak
 EXTRA_DIST += $(um_soft_sources) $(um_soft_cupti) $(um_soft_headers:%=tests/softgpu/%.h) \
-	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh tests/softgpu/top_screen.py tests/softgpu/interface.c \
-	tests/gpu/check_conformance.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
+	tests/softgpu/calls.txt tests/softgpu/calls.awk tests/softgpu/README.md tests/softgpu/soft.sh tests/softgpu/soaked.sh tests/softgpu/top_screen.py tests/softgpu/interface.c \
+	tests/gpu/check_conformance.sh tests/gpu/check_soak.sh tests/gpu/conformance/conformance.h tests/gpu/conformance/cupti_calls.h \
 	$(um_soft_tests:%=tests/softgpu/%.c) $(um_probes) \
 	tests/gpu/conformance.awk tests/gpu/conformance.expected
 if UM_WITH_CUDA

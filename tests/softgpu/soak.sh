@@ -4,23 +4,10 @@
 # SOAK_SECONDS=3600 (`make soak SECONDS=3600`) for a long one.
 # shellcheck source=tests/softgpu/soft.sh
 . "$UM_SRCDIR/tests/softgpu/soft.sh"
-export SOFTGPU_GPUS=1 SOFTGPU_TRUTH=$truth SOAK_FIGURES=$tmp/figures
+export SOFTGPU_GPUS=1 SOFTGPU_TRUTH=$truth
 seconds=${SOAK_SECONDS:-5}
-# Not more than what umrt keeps for each place, region and kernel that a program has, which is bounded; and of the
-# process the queues of its threads, filled once.
-OURS_KIB=$((8 << 10)) OWN_KIB=$((24 << 10))
-
-# soaked COMMAND...: it ended by itself, with the right sums.
-soaked() {
-    rm -f figures
-    timeout $((seconds + 300)) "$@" >now 2>said </dev/null
-    local got=$?
-    [ "$got $(cat now)" = "0 0 sums were wrong" ] || { echo "status $got"; cat now said; return 1; }
-}
-# grew COLUMN: KiB from a fifth of the time on, when all is warm, to the end.
-grew() { awk -v c="$1" -v warm="$((seconds / 5 + 1))" 'NF == 4 && $1 == warm { first = $c } NF == 4 { last = $c } END { print last - first }' figures; }
-stays() { [ "$(grew "$1")" -le "$2" ] || { echo "$(grew "$1") KiB more"; awk 'NR % int(1 + NR / 20) == 0' figures; return 1; }; }
-launched() { awk '$1 == "launches" { print $2 }' figures; }
+# shellcheck source=tests/softgpu/soaked.sh
+. "$UM_SRCDIR/tests/softgpu/soaked.sh"
 
 # What the trace holds, in the words of $SOFTGPU_TRUTH.
 told_of() {
