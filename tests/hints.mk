@@ -17,5 +17,6 @@ check_PROGRAMS += tests/unit/ahead tests/unit/calm tests/unit/evict tests/unit/f
 tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
 tests_unit_baselines_LDADD = libumtool.la $(LDADD)
 check_PROGRAMS += tests/unit/profile tests/unit/sequence
-check_PROGRAMS += tests/unit/lookahead tests/unit/sequence_cpu tests/unit/footprint_stride
+check_PROGRAMS += tests/unit/lookahead tests/unit/sequence_cpu tests/unit/footprint_stride \
+	tests/unit/footprint_integer
 EXTRA_DIST += tests/unit/sequence_world.h

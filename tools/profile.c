@@ -46,6 +46,9 @@ static const struct {
      {"end_least_bytes", "end_most_bytes", "first_bytes", "density_percent", "backwards",
       "agreed_times"}},
     {"footprint", "stride", {"first_bytes", "run_bytes", "stride_bytes"}},
+    {"footprint", /* the end in proportion to a parameter, between the two for 2^20 of it */
+     "integer",
+     {"parameter", "least_bytes_per_mi", "most_bytes_per_mi", "value_1", "value_2", "value_3"}},
     {"calm", "kept", {"verdict", "from_bytes", "to_bytes", "gpu_first"}},
     {"placement", "mapped", {"verdict", "from_bytes", "to_bytes", "before_ns_per_launch"}},
     {"ahead", "used", {"launches", "taken_back_times"}},

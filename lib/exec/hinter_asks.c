@@ -144,7 +144,8 @@ static uint32_t leave_out_settled(um_hinter_t *hinter, uint32_t n, int32_t devic
     return kept;
 }
 
-static um_settled_by_t settled_by(uint32_t region, const um_ev_launch_t *launch)
+static um_settled_by_t settled_by(const um_hinter_t *hinter, uint32_t region,
+                                  const um_ev_launch_t *launch)
 {
     return (um_settled_by_t){.region = region,
                              .kernel = launch->kernel,
@@ -152,16 +153,18 @@ static um_settled_by_t settled_by(uint32_t region, const um_ev_launch_t *launch)
                                      launch->grid[0],
                              .threads =
                                  (uint64_t)launch->block[0] * launch->block[1] * launch->block[2],
-                             .graph = launch->graph};
+                             .graph = launch->graph,
+                             .integers = um_footprints_integers(hinter->footprints, launch)};
 }
 
 static bool is_settled_by(const um_hinter_t *hinter, uint32_t region, const um_ev_launch_t *launch)
 {
     const um_settled_by_t *last = &hinter->settled_by[region % UM_HINTER_SETTLED_BY];
-    um_settled_by_t now = settled_by(region, launch);
+    um_settled_by_t now = settled_by(hinter, region, launch);
 
     return last->region == region && last->kernel == now.kernel && last->grid == now.grid &&
-           last->threads == now.threads && last->graph == now.graph;
+           last->threads == now.threads && last->graph == now.graph &&
+           last->integers == now.integers;
 }
 
 /* A launch like the last one on its regions, with no wait between: most launches of a loop. Fills in its
@@ -223,7 +226,7 @@ static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n,
     }
     /* What the CPU took is news for a later wait, too. */
     hinter->settled_by[range->argument.region % UM_HINTER_SETTLED_BY] =
-        settled_by(range->argument.region, launch);
+        settled_by(hinter, range->argument.region, launch);
     um_residency_launch_end(hinter->residency, range->argument.region, launch->device,
                             admitted > 0 || hinter->any_sync);
     for (uint32_t i = 0; i < n; i++)

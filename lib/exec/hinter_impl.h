@@ -28,6 +28,7 @@ typedef struct um_hinter_advisor {
 typedef struct um_settled_by {
     uint32_t region, kernel;
     uint64_t grid, threads, graph;
+    uint64_t integers; /* um_footprints_integers */
 } um_settled_by_t;
 
 struct um_hinter {

@@ -241,6 +241,7 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, co
 {
     um_record_t *record = um_footprint_find(footprints, watch->kernel, watch->argument.slot);
     um_shape_t *shape = um_footprint_find_shape(record, watch->shape);
+    um_span_t by_integer, *end = &by_integer;
     uint32_t density, before;
     bool agreed;
 
@@ -248,7 +249,14 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, co
         return; /* forgotten meanwhile */
     before = shape->density;
     agreed = agrees(&shape->end, seen->last, seen->clear, UM_BLOCK_BYTES);
-    density = density_of(seen, shape->end.lo);
+    shape->varies |= !agreed;
+    if (shape->varies && um_footprint_by_integer(record, &watch->integers, end))
+        agreed = seen->last <= end->hi + UM_BLOCK_BYTES &&
+                 (seen->clear == UM_FAR || seen->clear + UM_BLOCK_BYTES > end->lo);
+    else
+        end = &shape->end;
+    um_footprint_integers_learn(record, &watch->integers, seen->last, seen->clear);
+    density = density_of(seen, end->lo);
     if (!shape->seen) {
         shape->density = density == UINT32_MAX ? 100 : density;
         shape->first = seen->first == UM_FAR ? 0 : seen->first;
@@ -274,7 +282,10 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, co
     um_footprint_note_holes(shape, seen);
     shape->age = 0;
     shape->seen++;
-    shape->interval = !agreed ? 1 : shape->interval < UM_WIDEST ? 2 * shape->interval : UM_WIDEST;
+    /* Odd numbers: of launches that differ by turns all have their turn. */
+    shape->interval = !agreed                           ? 1
+                      : 2 * shape->interval < UM_WIDEST ? 2 * shape->interval + 1
+                                                        : shape->interval;
     generalise(record, watch->shape, watch->grid_blocks, seen->last, seen->clear, shape->density);
     footprints->stats.observations++;
     footprints->stats.contrary += !agreed;
@@ -309,6 +320,9 @@ um_footprint_t um_footprints_expect_of(const um_footprints_t *footprints, uint64
     um_record_t *record = um_footprint_find(footprints, kernel, argument->slot);
     const um_shape_t *shape = um_footprint_find_shape(record, id);
     um_footprint_t out = {.end_bytes = UM_FAR};
+    um_integers_t integers = um_footprint_integers(launch);
+    um_span_t by_integer;
+    bool is_integer = um_footprint_by_integer(record, &integers, &by_integer);
     uint64_t least = 0;
 
     if (shape && shape->seen) {
@@ -318,6 +332,10 @@ um_footprint_t um_footprints_expect_of(const um_footprints_t *footprints, uint64
                                .launches = shape->seen,
                                .backwards = shape->backwards};
         least = shape->end.lo;
+        if (shape->varies && is_integer) {
+            out.end_bytes = by_integer.hi;
+            least = by_integer.lo;
+        }
     } else if (record && record->n_shapes_seen) {
         bool several = record->n_shapes_seen > 1;
 
@@ -326,6 +344,9 @@ um_footprint_t um_footprints_expect_of(const um_footprints_t *footprints, uint64
         if (several && record->linear.sure > 1 && record->linear.sure >= record->fixed.sure) {
             out.end_bytes = scaled(record->linear.hi, grid_blocks, PER);
             least = scaled(record->linear.lo, grid_blocks, PER);
+        } else if (is_integer) {
+            out.end_bytes = by_integer.hi;
+            least = by_integer.lo;
         } else if (several && record->fixed.sure > 1) {
             out.end_bytes = record->fixed.hi;
             least = record->fixed.lo;
@@ -355,11 +376,13 @@ static void on_learned(um_footprints_t *footprints, const um_ev_learned_t *learn
     um_shape_t *shape;
 
     bool stride = strcmp(learned->what, "stride") == 0;
+    bool integer = strcmp(learned->what, "integer") == 0;
 
     if (strcmp(learned->who, "footprint") != 0 || !*learned->kernel ||
         learned->slot == UM_SLOT_NONE || !(learned->shape >> 12) || !learned->count ||
-        (!stride && (strcmp(learned->what, "extent") != 0 || value[LO] > value[HI] ||
-                     value[DENSITY] > 100 || value[FIRST] > value[HI])))
+        (!stride && !integer &&
+         (strcmp(learned->what, "extent") != 0 || value[LO] > value[HI] || value[DENSITY] > 100 ||
+          value[FIRST] > value[HI])))
         return;
     record = um_footprint_find(footprints, kernel, learned->slot);
     if (!record)
@@ -369,6 +392,10 @@ static void on_learned(um_footprints_t *footprints, const um_ev_learned_t *learn
     if (shape && shape->seen && !shape->prior)
         return; /* this run knows better */
     shape = shape_of(footprints, record, learned->shape);
+    if (integer) {
+        shape->varies |= um_footprint_integer_told(record, learned);
+        return;
+    }
     if (stride) {
         um_footprint_stride_told(shape, learned);
         return;
@@ -409,6 +436,7 @@ void um_footprints_learned(const um_footprints_t *footprints, um_event_fn emit, 
                                             shape->density, shape->backwards, shape->end.sure}};
             emit(ctx, &event);
             um_footprint_tell_stride(shape, &event.u.learned, emit, ctx);
+            um_footprint_tell_integer(record, shape, &event.u.learned, emit, ctx);
         }
     }
 }

@@ -3,7 +3,8 @@
  *
  * Learned for each kernel (name and module), parameter and shape (grid and block size): where from its
  * pointer on it begins and ends, how much of that is touched, in which direction. What ends at a fixed place
- * or in proportion to the grid is foreseen for other shapes, too. What is touched in runs at equal distances is
+ * or in proportion to the grid is foreseen for other shapes, too; where launches of one shape end differently, an
+ * integer argument may say where (footprint_integer.c). What is touched in runs at equal distances is
  * known as such where the gaps are worth leaving out (footprint_stride.c).
  *
  * The evidence costs nothing: what the CPU had before a launch and has no more after it was waited for, a GPU has
@@ -61,6 +62,9 @@ void um_footprints_launch(um_footprints_t *footprints, const um_ev_launch_t *lau
                           uint64_t now_ns);
 void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launch,
                         const um_argument_t *argument);
+
+/* Stands for the values of those integers of the launch that say where it ends; 0 = none is known to. */
+uint64_t um_footprints_integers(const um_footprints_t *footprints, const um_ev_launch_t *launch);
 
 /* What the launch is expected to touch of it; launches == 0 = nothing is known. end_bytes is cut at the
  * argument's limit; where it is only known how far the kernel goes at least, it is no less than

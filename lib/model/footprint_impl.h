@@ -4,6 +4,7 @@
  *   footprint.c        what is believed, and its way into and out of a profile
  *   footprint_watch.c  the evidence: launches that are watched through the page tables
  *   footprint_stride.c   runs at equal distances
+ *   footprint_integer.c  ends in proportion to an integer argument
  *   footprint_records.c  and what records of faults add to it, where there are some
  */
 #ifndef UM_FOOTPRINT_IMPL_H
@@ -12,13 +13,15 @@
 #include "attribution.h"
 #include "footprint.h"
 
-#define UM_SHAPES    8u /* of a kernel's parameter; the latest used */
-#define UM_RECORDS   2048u
-#define UM_WATCHES   64u
-#define UM_PROBES    40u
-#define UM_FAR       UINT64_MAX /* an end that nothing was seen beyond */
-#define UM_WIDEST    64u        /* launches between two that are watched, at most */
-#define UM_SURE_MOST 8u
+#define UM_SHAPES         8u /* of a kernel's parameter; the latest used */
+#define UM_RECORDS        2048u
+#define UM_WATCHES        64u
+#define UM_PROBES         40u
+#define UM_FAR            UINT64_MAX /* an end that nothing was seen beyond */
+#define UM_WIDEST         64u        /* launches between two that are watched, at most */
+#define UM_SURE_MOST      8u
+#define UM_INTEGERS       8u /* of a launch, or a kernel, that are looked at */
+#define UM_INTEGER_VALUES 3u
 
 /* An end is known to lie in [lo, hi]. */
 typedef struct um_span {
@@ -42,7 +45,23 @@ typedef struct um_shape {
     uint32_t surveys; /* launches that were surveyed for one */
     uint64_t reach;   /* the furthest end of what was ever seen touched */
     bool holes;       /* blocks before it were seen not to be */
+    bool varies;      /* launches of it ended where others had not */
 } um_shape_t;
+
+/* That the end is in proportion to an integer argument. */
+typedef struct um_integer {
+    uint32_t slot;
+    uint32_t fits;     /* launches in a row that agree; 0 = free */
+    uint64_t lo, hi;   /* bounds of the end in bytes for 2^20 of it; hi = UM_FAR: none yet */
+    uint32_t n_values; /* it has held for these, of which it sets the ends apart */
+    uint64_t value[UM_INTEGER_VALUES];
+} um_integer_t;
+
+/* Those of a launch; of a watch they are kept. */
+typedef struct um_integers {
+    uint32_t n;
+    um_scalar_t scalar[UM_INTEGERS];
+} um_integers_t;
 
 typedef struct um_record {
     uint64_t kernel; /* hash of name and module, 0 = free */
@@ -51,6 +70,7 @@ typedef struct um_record {
     char *name;       /* NULL: of a graph; not told */
     um_span_t linear; /* of the end in bytes for 256 blocks of the grid */
     um_span_t fixed;
+    um_integer_t integer[UM_INTEGERS];
     uint64_t shape_seen; /* the last one; others make linear and fixed worth something */
     uint32_t n_shapes_seen;
     uint32_t density;
@@ -78,6 +98,7 @@ struct um_watch {
     uint64_t kernel; /* 0 = free */
     uint64_t shape, grid_blocks;
     um_argument_t argument;
+    um_integers_t integers;
     uint64_t first, end; /* offsets: what the launch is taken to touch */
     uint64_t foreign;    /* address from which on another launch may have been it */
     uint64_t seq, stream;
@@ -102,6 +123,7 @@ typedef struct um_survey {
 typedef struct um_kernel_name {
     uint64_t hash, module_hash; /* hash 0 = not seen */
     char *name;
+    uint64_t integers; /* bit i: that of slot i says where a launch of it ends */
 } um_kernel_name_t;
 
 /* When a region was last taken by launches, and on which stream. */
@@ -135,6 +157,7 @@ typedef struct um_recorded_arg {
 typedef struct um_recorded {
     uint32_t correlation, n; /* n == 0 = free */
     uint64_t time_ns, kernel, shape;
+    um_integers_t integers;
     um_recorded_arg_t arg[UM_RECORDED_ARGS];
 } um_recorded_t;
 
@@ -174,6 +197,33 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch,
 
 /* A record shows that it goes so far. */
 void um_footprint_reached(um_footprints_t *footprints, um_shape_t *shape, uint64_t last);
+
+/* ---- footprint_integer.c ---- */
+
+static inline um_integers_t um_footprint_integers(const um_ev_launch_t *launch)
+{
+    um_integers_t integers = {.n = launch->n_scalars < UM_INTEGERS ? launch->n_scalars
+                                                                   : UM_INTEGERS};
+
+    for (uint32_t i = 0; i < integers.n; i++)
+        integers.scalar[i] = launch->scalars[i];
+    return integers;
+}
+/* A launch with these ended behind `last` and, unless UM_FAR, before `clear`. NULL is fine. */
+void um_footprint_integers_learn(um_record_t *record, const um_integers_t *launch, uint64_t last,
+                                 uint64_t clear);
+/* Where a launch with these ends, by what is proven; false = nothing is. record NULL is fine. */
+bool um_footprint_by_integer(const um_record_t *record, const um_integers_t *launch,
+                             um_span_t *end);
+/* The slot of the integer that says so, as a bit; 0 = none. record NULL is fine. */
+uint64_t um_footprint_integer_slot(const um_record_t *record, const um_integers_t *launch);
+/* Where to look to know the likeliest integer more exactly; 0 = nowhere. record NULL is fine. */
+uint64_t um_footprint_integer_doubt(const um_record_t *record, const um_integers_t *launch);
+/* Another run's word; false = it is no sense, or this run knows better. */
+bool um_footprint_integer_told(um_record_t *record, const um_ev_learned_t *learned);
+/* As LEARNED of "integer", if there is one that explains how the shape varies; `like` says the rest. */
+void um_footprint_tell_integer(const um_record_t *record, const um_shape_t *shape,
+                               const um_ev_learned_t *like, um_event_fn emit, void *ctx);
 
 /* ---- footprint_stride.c ---- */
 

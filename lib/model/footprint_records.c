@@ -60,9 +60,8 @@ static void conclude(um_footprints_t *footprints, um_recorded_t *launch)
 {
     for (uint32_t i = 0; i < launch->n; i++) {
         const um_recorded_arg_t *arg = &launch->arg[i];
-        um_shape_t *shape = um_footprint_find_shape(um_footprint_find(footprints, launch->kernel,
-                                                                      arg->argument.slot),
-                                                    launch->shape);
+        um_record_t *record = um_footprint_find(footprints, launch->kernel, arg->argument.slot);
+        um_shape_t *shape = um_footprint_find_shape(record, launch->shape);
 
         uint64_t most = arg->argument.limit - arg->argument.addr;
 
@@ -71,6 +70,8 @@ static void conclude(um_footprints_t *footprints, um_recorded_t *launch)
         if (arg->up + arg->down >= STEPS)
             shape->backwards = arg->down > 3 * arg->up;
         um_footprint_reached(footprints, shape, arg->last < most ? arg->last : most);
+        um_footprint_integers_learn(record, &launch->integers, arg->last < most ? arg->last : most,
+                                    UM_FAR);
     }
     launch->n = 0;
 }
@@ -91,6 +92,7 @@ void um_footprint_record_launch(um_footprints_t *footprints, const um_ev_launch_
     next->time_ns = now_ns;
     next->kernel = um_footprint_kernel(footprints, launch);
     next->shape = um_footprint_shape(launch, &grid_blocks);
+    next->integers = um_footprint_integers(launch);
 }
 
 /* What another launch may have done counts for nobody. */

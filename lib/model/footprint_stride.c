@@ -176,6 +176,8 @@ static void learn_extent(const um_footprints_t *footprints, const um_watch_t *wa
     shape->end.lo = end - watch->argument.addr;
     shape->end.hi = end < (survey->first + survey->n) * UM_BLOCK_BYTES ? shape->end.lo : UM_FAR;
     shape->end.short_of = 0;
+    um_footprint_integers_learn(um_footprint_find(footprints, watch->kernel, watch->argument.slot),
+                                &watch->integers, shape->end.lo, shape->end.hi);
 }
 
 void um_footprint_survey_end(um_footprints_t *footprints, const um_watch_t *watch,

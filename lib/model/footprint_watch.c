@@ -70,10 +70,43 @@ void um_footprints_launch(um_footprints_t *footprints, const um_ev_launch_t *lau
         um_footprint_record_launch(footprints, launch, now_ns);
 }
 
+/* So that the launches that are not looked at are like the last one in that, too. */
+static void note_integer(um_footprints_t *footprints, const um_ev_launch_t *launch,
+                         const um_argument_t *argument)
+{
+    uint64_t kernel, grid_blocks;
+    um_integers_t integers;
+    um_record_t *record;
+    const um_shape_t *shape;
+
+    if (!launch->n_scalars || !(kernel = um_footprint_kernel(footprints, launch)) ||
+        launch->flags & UM_LAUNCH_GRAPH)
+        return;
+    record = um_footprint_find(footprints, kernel, argument->slot);
+    shape = um_footprint_find_shape(record, um_footprint_shape(launch, &grid_blocks));
+    integers = um_footprint_integers(launch);
+    if (shape && shape->varies)
+        footprints->kernel[launch->kernel].integers |= um_footprint_integer_slot(record, &integers);
+}
+
+uint64_t um_footprints_integers(const um_footprints_t *footprints, const um_ev_launch_t *launch)
+{
+    uint64_t slots, hash = 0;
+
+    if (!launch->n_scalars || launch->kernel >= footprints->n_kernels)
+        return 0;
+    slots = footprints->kernel[launch->kernel].integers;
+    for (uint32_t i = 0; slots && i < launch->n_scalars; i++)
+        if (slots >> launch->scalars[i].slot % 64 & 1)
+            hash = (hash ^ launch->scalars[i].value) * 0xff51afd7ed558ccdu + 1;
+    return hash;
+}
+
 void um_footprints_take(um_footprints_t *footprints, const um_ev_launch_t *launch,
                         const um_argument_t *argument)
 {
     take(footprints, argument->region, launch);
+    note_integer(footprints, launch, argument);
     if (footprints->recorded)
         um_footprint_record_argument(footprints, argument,
                                      footprints->taken[argument->region % UM_TAKEN].alone);
@@ -150,14 +183,17 @@ static bool place(um_footprints_t *footprints, um_watch_t *watch, um_probe_t *pr
 /* ---- a launch that is watched ---- */
 
 static void choose_sentinels(um_footprints_t *footprints, um_watch_t *watch,
-                             const um_shape_t *shape)
+                             const um_record_t *record, const um_shape_t *shape)
 {
     const um_span_t *end = &shape->end;
     uint64_t first, n = 0;
+    uint64_t doubt = shape->varies ? um_footprint_integer_doubt(record, &watch->integers) : 0;
     uint64_t blocks = blocks_within(&watch->argument, watch->first, watch->end, &first);
 
-    if (shape->seen && end->hi != UM_FAR && end->hi - end->lo > EXACT &&
-        end->hi - end->lo > end->hi / 16)
+    if (doubt > watch->first && doubt < watch->end)
+        add(watch, (watch->argument.addr + doubt) / UM_BLOCK_BYTES);
+    else if (shape->seen && end->hi != UM_FAR && end->hi - end->lo > EXACT &&
+             end->hi - end->lo > end->hi / 16)
         add(watch, (watch->argument.addr + end->lo + (end->hi - end->lo) / 2) / UM_BLOCK_BYTES);
     if (watch->end - watch->first > SMALL) {
         n = blocks / (shape->seen && end->sure >= KNOWN ? PER_KNOWN : PER_COLD);
@@ -210,6 +246,7 @@ um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_
     watch->shape = id;
     watch->grid_blocks = grid_blocks;
     watch->argument = *argument;
+    watch->integers = um_footprint_integers(launch);
     watch->first = first;
     watch->end = end;
     watch->foreign = UM_FAR;
@@ -220,7 +257,8 @@ um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_
     watch->gap = (um_probe_t){0};
     watch->survey = um_footprint_wants_survey(footprints, shape, argument->limit - argument->addr);
     shape->surveys += watch->survey;
-    choose_sentinels(footprints, watch, shape);
+    choose_sentinels(footprints, watch, um_footprint_find(footprints, kernel, argument->slot),
+                     shape);
     return watch;
 }
 

@@ -210,6 +210,23 @@ static uint64_t sign(um_sequences_t *sequences, const um_ev_launch_t *launch, um
     return hash | 2; /* never UM_SEQ_START */
 }
 
+/* A count of steps is another one each time: what changes is not foretold. */
+static void note_scalars(um_signature_t *signature, const um_ev_launch_t *launch)
+{
+    uint32_t n = launch->n_scalars < UM_SEQUENCE_SCALARS ? launch->n_scalars : UM_SEQUENCE_SCALARS;
+
+    signature->steady = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        um_scalar_t *last = &signature->scalar[i];
+        bool same = i < signature->n_scalars && last->slot == launch->scalars[i].slot &&
+                    last->value == launch->scalars[i].value;
+
+        signature->steady |= (uint32_t)(same || !signature->seen) << i;
+        *last = launch->scalars[i];
+    }
+    signature->n_scalars = n;
+}
+
 static void on_launch(um_sequences_t *sequences, const um_event_t *event)
 {
     const um_ev_launch_t *launch = &event->u.launch;
@@ -240,6 +257,7 @@ static void on_launch(um_sequences_t *sequences, const um_event_t *event)
     signature->flags = launch->flags;
     memcpy(signature->grid, launch->grid, sizeof(launch->grid));
     memcpy(signature->block, launch->block, sizeof(launch->block));
+    note_scalars(signature, launch);
     signature->early |= row->n < UM_SEQ_EARLY;
     signature->seen++;
     push(sequences, row, hash, true);
@@ -353,7 +371,8 @@ static bool foretell(const um_sequences_t *sequences, const um_signature_t *sign
                                    .device = signature->device,
                                    .flags = signature->flags,
                                    .graph = signature->graph,
-                                   .args = out->arg};
+                                   .args = out->arg,
+                                   .scalars = out->scalar};
     memcpy(out->launch.grid, signature->grid, sizeof(signature->grid));
     memcpy(out->launch.block, signature->block, sizeof(signature->block));
     out->signature = signature->lru.key;
@@ -370,6 +389,9 @@ static bool foretell(const um_sequences_t *sequences, const um_signature_t *sign
                                                         .region = region,
                                                         .region_offset_bytes = arg->offset_bytes};
     }
+    for (uint32_t i = 0; i < signature->n_scalars; i++)
+        if (signature->steady >> i & 1)
+            out->scalar[out->launch.n_scalars++] = signature->scalar[i];
     return out->launch.n_args > 0;
 }
 

@@ -30,8 +30,9 @@
 
 #include "footprint.h"
 
-#define UM_SEQUENCE_ARGS  12u /* managed pointers of a launch that are remembered: the first ones */
-#define UM_SEQUENCE_STEPS 32u /* launches and waits looked ahead, at most */
+#define UM_SEQUENCE_ARGS    12u /* managed pointers of a launch that are remembered: the first ones */
+#define UM_SEQUENCE_SCALARS 8u  /* and integers */
+#define UM_SEQUENCE_STEPS   32u /* launches and waits looked ahead, at most */
 
 typedef struct um_sequences um_sequences_t;
 
@@ -51,15 +52,17 @@ bool um_sequences_is_quiet(um_sequences_t *sequences, const um_event_t *event);
 typedef struct um_next {
     um_ev_launch_t
         launch; /* kernel 0 where this run has not seen it yet, correlation 0; args is `arg`, of those
-                              regions that are there now */
+                              regions that are there now; scalars is `scalar`, of those that were the same the last
+                              two times */
     um_arg_t arg[UM_SEQUENCE_ARGS];
+    um_scalar_t scalar[UM_SEQUENCE_SCALARS];
     uint64_t signature;
     uint64_t kernel; /* as um_footprints_kernel says */
     uint32_t steps;  /* launches and waits from now: 1 = it is the next thing to come */
 } um_next_t;
 
 /* The launches that the thread which was heard of last will make next; at most max, within UM_SEQUENCE_STEPS.
- * Their args pointers hold as long as `out` stays where it is. */
+ * Their args and scalars pointers hold as long as `out` stays where it is. */
 uint32_t um_sequences_next(const um_sequences_t *sequences, um_next_t *out, uint32_t max);
 /* Moves on with every launch, wait and managed region: nothing else is expected while it stays. */
 uint64_t um_sequences_moves(const um_sequences_t *sequences);

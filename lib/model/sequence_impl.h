@@ -57,6 +57,8 @@ typedef struct um_signature {
     uint32_t n;
     bool early; /* it is among the first items of a row */
     um_seq_arg_t arg[UM_SEQUENCE_ARGS];
+    um_scalar_t scalar[UM_SEQUENCE_SCALARS]; /* of the latest launch; the hash is without them */
+    uint32_t n_scalars, steady;              /* bit i: the i-th was so the time before, too */
 } um_signature_t;
 
 /* What came after the last so many items. */

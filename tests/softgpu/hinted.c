@@ -493,6 +493,27 @@ static void library(void)
 }
 #endif
 
+/* One grid whatever n is: a kernel that strides through its elements. The last n has not been before. */
+static void elements(void)
+{
+    static const uint64_t mib[] = {16, 72, 40, 24, 56, 32};
+    const uint64_t bytes = (uint64_t)96 << 20;
+    CUfunction add_one = function(start(program, 0), "_Z7add_onePfm");
+    CUdeviceptr data = allocate(bytes);
+
+    fill(data, bytes, 0);
+    for (int r = 0; r <= 24; r++) {
+        uint64_t count = (r < 24 ? mib[r % 6] : 48) << 20 >> 2;
+
+        for (uint64_t i = 0; i < bytes / sizeof(float); i += 1024)
+            floats(data)[i] += 1;
+        launch(add_one, NULL, (void *[]){&data, &count});
+        CHECK(cuCtxSynchronize());
+        printf("%.0f\n", sum(data, 1 << 20));
+    }
+    CHECK(cuMemFree(data));
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -504,6 +525,7 @@ int main(int argc, char **argv)
         {"contexts", contexts}, {"apart", apart},       {"advised", advised},
         {"shared", shared},     {"slices", slices},     {"indexed", indexed},
         {"stages", stages},     {"library", library},   {"elsewhere", elsewhere},
+        {"elements", elements},
     };
 
     program = argv[0];

@@ -100,6 +100,41 @@ Test(sequence, another_grid_or_region_is_another_launch)
     end();
 }
 
+static void launch_with(uint32_t n, uint32_t step)
+{
+    um_arg_t arg = {.region = world.first_region + 1};
+    um_scalar_t scalar[] = {{1, 4, step}, {2, 8, n}};
+    um_event_t event = event_launch(world.tables.now_ns += 1000, ++world.correlation, &arg, 1);
+
+    event.u.launch.kernel = world.first_kernel + 1;
+    event.u.launch.n_scalars = 2;
+    event.u.launch.scalars = scalar;
+    tell_world(event);
+    wait_for_gpu();
+}
+
+/* They are no part of what a launch is known by: a count of steps would make each another one. */
+Test(sequence, a_launch_to_come_has_the_integers_that_stay)
+{
+    um_next_t next;
+
+    begin(1, 0);
+    define_kernels(1);
+    allocate_region(1);
+    for (uint32_t step = 0; step < 6; step++)
+        launch_with(500, step);
+    cr_assert_str_eq(expected(1), "1");
+    next = next_launch(1);
+    cr_assert_eq(next.launch.n_scalars, 1);
+    cr_assert(next.scalar[0].slot == 2 && next.scalar[0].size_bytes == 8 &&
+              next.scalar[0].value == 500);
+    launch_with(600, 6);
+    cr_assert_eq(next_launch(1).launch.n_scalars, 0, "500 or 600?");
+    launch_with(600, 7);
+    cr_assert_eq(next_launch(1).scalar[0].value, 600);
+    end();
+}
+
 Test(sequence, a_region_allocated_anew_stands_for_the_one_before)
 {
     begin_with(2, 0);
