@@ -190,6 +190,12 @@ static uint32_t still_settled(um_hinter_t *hinter, const um_ev_launch_t *launch)
     return n;
 }
 
+/* Somebody is kept from proposing for the sake of comparison: what is left to faults shows what it touches, too. */
+static bool is_withheld(const um_hinter_t *hinter)
+{
+    return ~hinter->allowed & (uint32_t)(((uint64_t)1 << hinter->n_advisors) - 1);
+}
+
 static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_ev_launch_t *launch,
                   uint64_t now_ns)
 {
@@ -201,9 +207,9 @@ static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_e
         um_range_start(at);
         settled &= at->settled;
         if (!at->settled)
-            at->watch =
-                um_footprints_watch(hinter->footprints, launch, &at->argument,
-                                    at->addr - at->argument.addr, at->end - at->argument.addr);
+            at->watch = um_footprints_watch(hinter->footprints, launch, &at->argument,
+                                            at->addr - at->argument.addr,
+                                            at->end - at->argument.addr, is_withheld(hinter));
     }
     if (!settled)
         um_residency_launch_begin(hinter->residency, range->argument.region, range->addr,
@@ -214,8 +220,7 @@ static void begin(um_hinter_t *hinter, um_range_t *range, uint32_t n, const um_e
 static uint32_t end(um_hinter_t *hinter, um_range_t *range, uint32_t n,
                     const um_ev_launch_t *launch)
 {
-    /* Kept from proposing for the sake of comparison: it shows what it touches, too. */
-    bool withheld = ~hinter->allowed & (uint32_t)(((uint64_t)1 << hinter->n_advisors) - 1);
+    bool withheld = is_withheld(hinter);
     uint32_t admitted = 0;
 
     um_ranges_leave_gaps(range, n, hinter->residency);

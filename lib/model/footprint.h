@@ -99,9 +99,11 @@ static inline uint64_t um_stride_reach(const um_stride_t *stride)
 
 typedef struct um_watch um_watch_t;
 
-/* It is taken to touch [first, end) of the argument. NULL = there is nothing to find out this time. */
+/* It is taken to touch [first, end) of the argument. NULL = there is nothing to find out this time. withheld = hints
+ * are kept back from this launch: that is seldom, and where small arguments without sentinels show what they are. */
 um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_t *launch,
-                                const um_argument_t *argument, uint64_t first, uint64_t end);
+                                const um_argument_t *argument, uint64_t first, uint64_t end,
+                                bool withheld);
 /* Which blocks of [addr, addr+bytes) are to be left out: bit i = the i-th block that it meets. Only
  * what the CPU has; for each the page tables are looked at once. At most 64 blocks. */
 uint64_t um_footprints_sentinels(um_footprints_t *footprints, um_watch_t *watch, uint64_t addr,

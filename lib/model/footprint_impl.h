@@ -103,6 +103,7 @@ struct um_watch {
     uint64_t foreign;    /* address from which on another launch may have been it */
     uint64_t seq, stream;
     uint32_t context;
+    bool withheld;           /* watched because hints are, whether or not its turn has come */
     bool survey;             /* all of it is left to faults, to see it whole */
     um_probe_t gap;          /* a block between two runs; of another argument all is 0 */
     uint32_t n_sentinels, n; /* probes; the sentinels first */

@@ -226,7 +226,8 @@ static um_watch_t *free_watch(um_footprints_t *footprints)
 }
 
 um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_t *launch,
-                                const um_argument_t *argument, uint64_t first, uint64_t end)
+                                const um_argument_t *argument, uint64_t first, uint64_t end,
+                                bool withheld)
 {
     const um_taken_t *taken = &footprints->taken[argument->region % UM_TAKEN];
     uint64_t kernel = um_footprint_kernel(footprints, launch), grid_blocks, id;
@@ -239,7 +240,7 @@ um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_
         return NULL;
     id = um_footprint_shape(launch, &grid_blocks);
     shape = um_footprint_entry(footprints, launch, kernel, argument->slot, id);
-    if (++shape->since < shape->interval || !(watch = free_watch(footprints)))
+    if ((++shape->since < shape->interval && !withheld) || !(watch = free_watch(footprints)))
         return NULL;
     footprints->n_pending++;
     watch->kernel = kernel;
@@ -250,6 +251,7 @@ um_watch_t *um_footprints_watch(um_footprints_t *footprints, const um_ev_launch_
     watch->first = first;
     watch->end = end;
     watch->foreign = UM_FAR;
+    watch->withheld = withheld;
     watch->seq = footprints->seq;
     watch->context = launch->context;
     watch->stream = launch->stream;
@@ -329,7 +331,7 @@ void um_footprints_decided(um_footprints_t *footprints, um_watch_t *watch, um_wa
         shape->since = 0;
     if (!placed) {
         /* There is nothing to be seen here: it need not be looked for so often. */
-        if (shape && how != UM_WATCH_QUIET &&
+        if (shape && how != UM_WATCH_QUIET && !watch->withheld &&
             shape->interval < (how == UM_WATCH_LEFT ? UM_WIDEST : FRUITLESS))
             shape->interval *= 2;
         drop(footprints, watch);

@@ -1,6 +1,8 @@
 /* What is learned of what kernels touch, and what comes of it: events and page tables in, hints out. */
 #include <criterion/criterion.h>
 
+#include "model/footprint.h"
+
 #include "program_fake.h"
 
 #define KERNEL 7u
@@ -101,6 +103,57 @@ Test(footprint, small_arguments_have_no_sentinels)
     for (int i = 0; i < 20; i++)
         cr_assert_eq(round_of(64 * MIB, 64 * MIB), 64 * MIB);
     program_stop();
+}
+
+/* The model alone: a kernel whose argument is hinted, or withheld from it. Returns how much of it is expected. */
+static uint64_t one_more(um_footprints_t *footprints, uint64_t bytes, uint64_t touched,
+                         bool withheld)
+{
+    um_arg_t pointer = {.region = 1};
+    um_event_t event = event_launch(tick(), ++program.correlation, &pointer, 1);
+    um_event_t sync = event_sync(0, UM_SYNC_DEVICE, 0, 1);
+    um_argument_t argument = {.region = 1, .addr = FAKE_BASE, .limit = FAKE_BASE + bytes};
+    um_ev_launch_t *launch = &event.u.launch;
+    um_watch_t *watch;
+    um_footprint_t expected;
+
+    launch->kernel = KERNEL;
+    touch(0, bytes);
+    um_footprints_launch(footprints, launch, tick());
+    um_footprints_take(footprints, launch, &argument);
+    watch = um_footprints_watch(footprints, launch, &argument, 0, bytes, withheld);
+    um_footprints_decided(footprints, watch, withheld ? UM_WATCH_LEFT : UM_WATCH_HINTED);
+    if (!withheld)
+        um_footprints_moved(footprints, FAKE_BASE, bytes);
+    taken_by_gpu(0, withheld ? touched : bytes);
+    sync.time_ns = tick();
+    um_footprints_observe(footprints, &sync);
+    expected = um_footprints_expect(footprints, launch, &argument, bytes);
+    return (expected.end_bytes - expected.first_bytes) * expected.density_percent / 100;
+}
+
+/* Without sentinels it is the rounds that are withheld which show that it touches less than it did. */
+Test(footprint, a_withheld_round_renews_what_is_known_of_a_small_argument)
+{
+    um_event_t kernel = {.type = UM_EV_KERNEL}, alloc = event_alloc(1, 1, FAKE_BASE, 64 * MIB);
+    um_page_tables_t tables = fake_interface(&program.tables);
+    um_residency_t *residency;
+    um_footprints_t *footprints;
+    uint64_t expected = 0;
+
+    kernel.u.kernel = (um_ev_kernel_t){.kernel = KERNEL, .name = "kernel"};
+    cr_assert_eq(um_residency_new(&tables, &residency), UM_OK);
+    um_residency_observe(residency, &alloc);
+    cr_assert_eq(um_footprints_new(residency, &footprints), UM_OK);
+    um_footprints_observe(footprints, &kernel);
+    for (int i = 0; i < 64; i++)
+        expected = one_more(footprints, 64 * MIB, 64 * MIB, i % 8 == 0);
+    cr_assert_eq(expected, 64 * MIB);
+    for (int i = 0; i < 20; i++)
+        expected = one_more(footprints, 64 * MIB, 4 * MIB, i % 5 == 3);
+    cr_assert_leq(expected, 16 * MIB, "%lu MiB", expected / MIB);
+    um_footprints_free(footprints);
+    um_residency_free(residency);
 }
 
 Test(footprint, memory_nobody_has_touched_has_no_sentinels)
