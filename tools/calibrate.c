@@ -98,7 +98,7 @@ int um_cmd_calibrate(int argc, char **argv)
             fputs(usage, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("calibrate", option, argv);
+            return um_say_bad_option("calibrate", options, option, argv);
         }
     }
     if (optind < argc)

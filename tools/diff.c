@@ -223,7 +223,7 @@ static int parse(int argc, char **argv, um_diffing_t *args, int *files, int *nex
             *files = -1;
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("diff", c, argv);
+            return um_say_bad_option("diff", options, c, argv);
         }
     }
     *next = optind;

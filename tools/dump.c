@@ -179,6 +179,13 @@ static void print_event(const um_event_t *event)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
+static const char *type_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    i += UM_EV_NONE + 1;
+    return i < UM_EV_TYPE_COUNT ? um_event_type_name((um_event_type_t)i) : NULL;
+}
+
 /* "gpu_fault,migrate" -> bits of um_event_type_t; 0 with a line when one is unknown. */
 static uint64_t parse_types(char *list)
 {
@@ -190,7 +197,15 @@ static uint64_t parse_types(char *list)
         while (t < UM_EV_TYPE_COUNT && strcmp(um_event_type_name(t), word) != 0)
             t++;
         if (t == UM_EV_TYPE_COUNT) {
-            um_say_usage("dump", "there is no event type '%s'", word);
+            const char *nearest = um_nearest(word, type_name, NULL);
+
+            if (nearest != NULL)
+                um_say_usage("dump", "there is no event type '%s', did you mean '%s'?", word,
+                             nearest);
+            else
+                um_say_usage("dump",
+                             "there is no event type '%s'; 'umrt info FILE' lists those of a trace",
+                             word);
             return 0;
         }
         types |= UINT64_C(1) << t;
@@ -256,7 +271,7 @@ int um_cmd_dump(int argc, char **argv)
             fputs(usage, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("dump", val, argv);
+            return um_say_bad_option("dump", flags, val, argv);
         }
     }
     if (optind != argc - 1)

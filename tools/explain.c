@@ -93,7 +93,7 @@ int um_cmd_explain(int argc, char **argv)
             fputs(help, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("explain", c, argv);
+            return um_say_bad_option("explain", options, c, argv);
         }
     }
     if (limits) {

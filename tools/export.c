@@ -105,7 +105,7 @@ int um_cmd_export(int argc, char **argv)
             fputs(help, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("export", option, argv);
+            return um_say_bad_option("export", options, option, argv);
         }
     }
     if (!out)

@@ -161,7 +161,7 @@ int um_cmd_gen(int argc, char **argv)
             fputs(usage, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("gen", option, argv);
+            return um_say_bad_option("gen", options, option, argv);
         }
     }
     if (optind == argc)

@@ -288,7 +288,7 @@ int um_cmd_import(int argc, char **argv)
             fputs(usage, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("import", option, argv);
+            return um_say_bad_option("import", options, option, argv);
         }
     }
     if (optind == argc)

@@ -271,7 +271,7 @@ int um_cmd_info(int argc, char **argv)
             fputs(usage, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("info", val, argv);
+            return um_say_bad_option("info", flags, val, argv);
         }
     }
     if (optind < argc && (settings || optind + 1 < argc))

@@ -165,6 +165,36 @@ static struct option *long_flags(const um_flags_t *flags)
     return list;
 }
 
+static const char *advisor_name(const void *ctx, size_t i)
+{
+    (void)ctx;
+    return um_advisor_table[i] != NULL ? um_advisor_table[i]->name : NULL;
+}
+
+/* The library would only warn of a name that nobody has, and the program run without hints. */
+static int check_advisors(const char *command, const char *list)
+{
+    char word[64];
+
+    for (list += strspn(list, ", "); *list != '\0'; list += strspn(list, ", ")) {
+        size_t length = strcspn(list, ", "), i = 0;
+        const char *name, *nearest;
+
+        snprintf(word, sizeof word, "%.*s", (int)length, list);
+        while ((name = advisor_name(NULL, i)) != NULL && strcmp(name, word) != 0)
+            i++;
+        if (name == NULL && strcmp(word, "all") != 0) {
+            nearest = um_nearest(word, advisor_name, NULL);
+            return nearest == NULL
+                       ? um_say_usage(command, "there is no advisor '%s'", word)
+                       : um_say_usage(command, "there is no advisor '%s', did you mean '%s'?", word,
+                                      nearest);
+        }
+        list += length;
+    }
+    return UM_EXIT_OK;
+}
+
 static int take_setting(const um_flags_t *flags, size_t i, const char *value)
 {
     size_t n;
@@ -173,28 +203,11 @@ static int take_setting(const um_flags_t *flags, size_t i, const char *value)
     if (!setting->valid(setting, value))
         return um_say_usage(flags->command, "--%s: '%s' is not %s", setting->name, value,
                             setting->range);
+    if (strcmp(setting->name, "advisors") == 0 &&
+        check_advisors(flags->command, value) != UM_EXIT_OK)
+        return UM_EXIT_USAGE;
     setenv(setting->variable, value, 1);
     return UM_EXIT_OK;
-}
-
-static const char *flag_name(const void *ctx, size_t i)
-{
-    return ((const struct option *)ctx)[i].name;
-}
-
-static int bad_flag(const um_flags_t *flags, const struct option *list, int result, char **argv)
-{
-    const char *word = argv[optind - 1], *nearest = NULL;
-    char name[64];
-
-    if (result == '?' && optopt == 0 && strncmp(word, "--", 2) == 0) {
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-        nearest = um_nearest(name, flag_name, list);
-    }
-    if (nearest != NULL)
-        return um_say_usage(flags->command, "unknown option --%s, did you mean --%s?", name,
-                            nearest);
-    return um_say_bad_option(flags->command, result, argv);
 }
 
 int um_flags_parse(const um_flags_t *flags, int argc, char **argv, int *first)
@@ -216,7 +229,7 @@ int um_flags_parse(const um_flags_t *flags, int argc, char **argv, int *first)
             goto out;
         }
         if (val == '?' || val == ':')
-            status = bad_flag(flags, list, val, argv);
+            status = um_say_bad_option(flags->command, list, val, argv);
         else if (val >= FIRST_SETTING)
             status = take_setting(flags, (size_t)(val - FIRST_SETTING), optarg);
         else

@@ -370,7 +370,7 @@ int um_cmd_profile(int argc, char **argv)
             fputs(usage, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("profile", val, argv);
+            return um_say_bad_option("profile", flags, val, argv);
         }
     }
     if (optind == argc)

@@ -429,7 +429,7 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
             *done = true;
             return UM_EXIT_OK;
         default:
-            return args->silent ? UM_EXIT_USAGE : um_say_bad_option("replay", c, argv);
+            return args->silent ? UM_EXIT_USAGE : um_say_bad_option("replay", options, c, argv);
         }
     }
     args->paths = argv + optind;

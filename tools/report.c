@@ -490,7 +490,7 @@ int um_cmd_report(int argc, char **argv)
             fputs(help, stdout);
             return UM_EXIT_OK;
         default:
-            return um_say_bad_option("report", c, argv);
+            return um_say_bad_option("report", options, c, argv);
         }
     }
     if (optind == argc)

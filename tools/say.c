@@ -67,10 +67,16 @@ int um_say_usage(const char *command, const char *format, ...)
     return UM_EXIT_USAGE;
 }
 
-int um_say_bad_option(const char *command, int result, char **argv)
+static const char *option_name(const void *ctx, size_t i)
 {
-    const char *word = argv[optind - 1], *value = strchr(word, '=');
+    return ((const struct option *)ctx)[i].name;
+}
+
+int um_say_bad_option(const char *command, const struct option *options, int result, char **argv)
+{
+    const char *word = argv[optind - 1], *value = strchr(word, '='), *nearest;
     int length = value != NULL ? (int)(value - word) : (int)strlen(word);
+    char name[64];
 
     /* Of short options only the letter is known; a long one is named as it was typed. */
     if (strncmp(word, "--", 2) != 0)
@@ -79,8 +85,14 @@ int um_say_bad_option(const char *command, int result, char **argv)
                             optopt);
     if (result == ':')
         return um_say_usage(command, "option %.*s needs a value", length, word);
-    return um_say_usage(command, optopt != 0 ? "option %.*s takes no value" : "unknown option %.*s",
-                        length, word);
+    if (optopt != 0)
+        return um_say_usage(command, "option %.*s takes no value", length, word);
+    snprintf(name, sizeof name, "%.*s", length - 2, word + 2);
+    nearest = um_nearest(name, option_name, options);
+    if (nearest != NULL)
+        return um_say_usage(command, "unknown option %.*s, did you mean --%s?", length, word,
+                            nearest);
+    return um_say_usage(command, "unknown option %.*s", length, word);
 }
 
 int um_say_end(int status)

@@ -8,6 +8,7 @@
 #ifndef UM_TOOLS_H
 #define UM_TOOLS_H
 
+#include <getopt.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -59,8 +60,9 @@ int um_say_usage(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* For the '?' and ':' of getopt_long (called with opterr 0 and an option string that begins with ':'
- * after any '+'): names the option that was unknown or lacks its value. Returns UM_EXIT_USAGE. */
-int um_say_bad_option(const char *command, int result, char **argv);
+ * after any '+'): names the option that was unknown or lacks its value, and the nearest of `options`.
+ * Returns UM_EXIT_USAGE. */
+int um_say_bad_option(const char *command, const struct option *options, int result, char **argv);
 
 /* Flushes stdout and closes it; UM_EXIT_FAILED with a line when what was printed could not be written,
  * else `status`. For the end of every command that prints results. */

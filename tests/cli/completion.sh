@@ -20,12 +20,18 @@ offers_nothing_else() {
     [ ${#COMPREPLY[@]} = 1 ] || { echo "offered: ${COMPREPLY[*]}"; return 1; }
 }
 
+# offers_none WORD...: there is no completion
+offers_none() {
+    offers "" "$@" && [ ${#COMPREPLY[@]} = 0 ]
+}
+
 touch trace.umt
 ok "a subcommand" offers_nothing_else record rec
 ok "a subcommand to get help for" offers_nothing_else info help inf
 ok "a setting" offers_nothing_else --piece-bytes= record --piec
 ok "a flag of its own" offers --output= record --
 ok "a flag of another subcommand" offers_nothing_else --type= dump --t
+ok "no flag that help only speaks of" offers_none replay --adv
 ok "a pattern to generate" offers_nothing_else ping-pong gen ping
 ok "a file to generate into" offers trace.umt gen stream -o tr
 ok "a file" offers trace.umt info tr

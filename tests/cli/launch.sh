@@ -145,6 +145,9 @@ for command in run record; do
     ok "$command: nothing ran" [ ! -s "$out" ]
     ok "$command: an unknown option is refused" gives 2 "$umrt" $command --wrokers=2 -- true
     ok "$command: and the nearest named" says "unknown option --wrokers, did you mean --workers\\?"
+    ok "$command: an advisor that there is not is refused" gives 2 "$umrt" $command --advisors=calm,aheed -- true
+    ok "$command: and the nearest one named" says "there is no advisor 'aheed', did you mean 'ahead'\\?"
+    ok "$command: advisors that there are" sees UMRT_ADVISORS ahead,calm "$umrt" $command -q --advisors=ahead,calm --
     ok "$command: an option without its value" gives 2 "$umrt" $command --workers
     ok "$command: and says so" says 'needs a value'
     ok "$command: no program is refused" gives 2 "$umrt" $command --

@@ -36,6 +36,9 @@ for c in $commands; do
     ok "$c --help: usage on stdout" prints '^usage: umrt '
     ok "$c --help: nothing on stderr" [ ! -s "$err" ]
     ok "help $c: 0" gives 0 "$umrt" help "$c"
+    case $c in help | version) continue ;; esac
+    ok "$c: a misspelt option is 2" gives 2 "$umrt" "$c" --Helpp
+    ok "$c: the nearest is named" says "unknown option --Helpp, did you mean --help\\? see 'umrt $c --help'\$"
 done
 for c in run record info dump; do
     ok "$c: an unknown option is 2" gives 2 "$umrt" "$c" --no-such-option x
@@ -46,6 +49,8 @@ for c in run record info dump; do
     ok "$c: an unknown letter is 2" gives 2 "$umrt" "$c" -Z x
     ok "$c: which is named" says "unknown option -Z"
 done
+ok "an event type that there is not is 2" gives 2 "$umrt" dump -t gpu_fualt x
+ok "and the nearest is named" says "there is no event type 'gpu_fualt', did you mean 'gpu_fault'\\?"
 ok "every subcommand is in the manual" each_has_a_manual_entry
 ok "an unknown subcommand is 2" gives 2 "$umrt" rceord
 ok "the nearest one is suggested" says "^umrt: there is no subcommand 'rceord'; did you mean 'record'\\?$"
