@@ -61,7 +61,7 @@ EXTRA_PROGRAMS += %D%/bench_sim
 UM_BENCHES += %D%/bench_sim
 %C%_bench_sim_SOURCES = %D%/bench_sim.c
 %C%_bench_sim_LDADD = libumtool.la libumcore.la $(SQLITE_LIBS) $(JANSSON_LIBS) -lm
-# what each advisor wins and loses in the driver model: make bench-advisors >bench/results/advisors.md
+# what each advisor wins and loses in the driver model: make umrt && make -s bench-advisors >bench/results/advisors.md
 EXTRA_DIST += %D%/advisors.py
 bench-advisors: umrt$(EXEEXT)
 	@python3 $(srcdir)/bench/advisors.py ./umrt $(srcdir)

@@ -571,7 +571,7 @@ typedef struct um_ev_learned {
     uint64_t role;        /* of a region: um_region_role; 0 = about none */
     uint32_t slot;        /* parameter index, UM_SLOT_NONE = about none */
     uint32_t age;         /* runs since it was last seen to hold: 0 = in this run */
-    uint64_t count;       /* observations behind it */
+    uint64_t count;       /* observations behind it; 0 = it held in earlier runs and does no more */
     uint64_t value[UM_LEARNED_VALUES];
 } um_ev_learned_t;
 

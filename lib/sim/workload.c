@@ -66,7 +66,7 @@ static const struct {
                                "every access is known exactly: times and bytes are as good as the "
                                "model"},
     [UM_WORKLOAD_DEEP] =
-        {"deep", "each launch's whole footprint is known, in pieces of 4 KiB to 2 MiB; its "
+        {"deep", "each launch's whole footprint is known, in pieces of 64 KiB to 2 MiB; its "
                  "order within a launch is inferred, and sparse access looks denser than "
                  "it is"},
     [UM_WORKLOAD_RECORDED] = {"recorded",
