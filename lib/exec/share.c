@@ -15,6 +15,7 @@
 #include "core/log.h"
 
 #define MAX_DEVICES   32
+#define MAX_RANKS     65536u /* on a machine; more, or less than none, is nonsense */
 #define ASK_PERIOD_NS 1000000000u
 #define FIRST_FD      200 /* out of the way of programs that count on small numbers */
 #define DRIVERS_GPUS  "/proc/driver/nvidia/gpus"
@@ -77,7 +78,7 @@ static uint32_t of_node(const char *list, unsigned long node)
         if (strncmp(end, "(x", 2) == 0)
             times = strtoul(end + 2, &end, 10);
         if (node < times)
-            return (uint32_t)tasks;
+            return tasks <= MAX_RANKS ? (uint32_t)tasks : 0;
         node -= times;
         list = end + strspn(end, "),");
     }
@@ -209,17 +210,15 @@ static void hold(const um_share_t *share, const gpu_t *gpu, held_t *held)
     }
 }
 
+/* Byte by byte: of several that are in the way the kernel tells any, not the first. */
 static uint32_t locked_by_others(int fd)
 {
-    uint32_t n = 0, slot = 0;
+    uint32_t n = 0;
 
-    while (slot < UM_SHARE_PROCESSES) {
-        struct flock lock = place(slot, UM_SHARE_PROCESSES - slot);
+    for (uint32_t slot = 0; slot < UM_SHARE_PROCESSES; slot++) {
+        struct flock lock = place(slot, 1);
 
-        if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
-            break;
-        n++;
-        slot = (uint32_t)lock.l_start + 1;
+        n += fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     }
     return n;
 }

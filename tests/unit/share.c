@@ -97,12 +97,16 @@ Test(share, budgets_are_read_as_they_are_written)
 
 Test(share, launchers_say_how_many_ranks_a_machine_has)
 {
+    static const char *const bad[] = {"many", "", "0", "-1", "4294967295", "99999999999999999999"};
+
     cr_assert_eq(um_local_ranks(), 1);
     for (size_t i = 0; i < 6; i++) {
         setenv(variables[i], "4", 1);
         cr_assert_eq(um_local_ranks(), 4, "%s", variables[i]);
-        setenv(variables[i], "many", 1);
-        cr_assert_eq(um_local_ranks(), 1, "%s", variables[i]);
+        for (size_t k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+            setenv(variables[i], bad[k], 1);
+            cr_assert_eq(um_local_ranks(), 1, "%s=%s", variables[i], bad[k]);
+        }
         unsetenv(variables[i]);
     }
 }
@@ -233,6 +237,28 @@ Test(share, processes_on_the_same_gpu_see_each_other_while_they_live)
     now_ns += 2000000000u;
     cr_assert_eq(um_share_processes(share, 0, now_ns), 1);
     um_share_free(share);
+}
+
+/* Locks are of open files, not of processes: whose place is taken anew comes last in the kernel's list. */
+Test(share, whoever_comes_in_the_place_of_one_that_has_gone_is_counted)
+{
+    um_share_t *share[4];
+    uint64_t now_ns = 1;
+
+    for (int i = 0; i < 4; i++) {
+        share[i] = share_of("auto", 1, 1);
+        um_share_processes(share[i], 0, now_ns);
+    }
+    for (int i = 0; i < 4; i++) {
+        um_share_free(share[i]);
+        share[i] = share_of("auto", 1, 1);
+        cr_assert_eq(um_share_processes(share[i], 0, now_ns), 4, "after %d", i);
+        now_ns += 2000000000u;
+        for (int k = 0; k < 4; k++)
+            cr_assert_eq(um_share_processes(share[k], 0, now_ns), 4, "%d after %d", k, i);
+    }
+    for (int i = 0; i < 4; i++)
+        um_share_free(share[i]);
 }
 
 /* A child that has a copy of ours, and is not hinting, is nobody. */
