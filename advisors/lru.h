@@ -32,6 +32,14 @@ static inline void *um_lru_find(const void *table, uint32_t n, size_t bytes, uin
     return NULL;
 }
 
+/* Which of two is to be given up: one that is free, else the one that was not used for longest. */
+static inline um_lru_t *um_lru_older(um_lru_t *a, um_lru_t *b)
+{
+    if (!a->key || !b->key)
+        return a->key ? b : a;
+    return b->used < a->used ? b : a;
+}
+
 /* Found, or made, all zero but for its key, in the place of the one that was not used for longest. */
 static inline void *um_lru_make(void *table, uint32_t n, size_t bytes, uint64_t key)
 {
@@ -41,8 +49,7 @@ static inline void *um_lru_make(void *table, uint32_t n, size_t bytes, uint64_t 
         return oldest;
     oldest = um_lru_at(table, n, bytes, key);
     for (uint32_t i = 1; i < UM_LRU_PROBES; i++)
-        if (um_lru_at(table, n, bytes, key + i)->used < oldest->used)
-            oldest = um_lru_at(table, n, bytes, key + i);
+        oldest = um_lru_older(oldest, um_lru_at(table, n, bytes, key + i));
     memset(oldest, 0, bytes);
     oldest->key = key;
     return oldest;

@@ -347,6 +347,20 @@ Test(readback, another_run_counts_on)
     cr_assert_leq(kept.event[0].u.learned.count, before + 4);
 }
 
+/* Their keys have the same place in a table of 256. */
+Test(readback, a_profile_of_several_waits_comes_back_whole)
+{
+    first_run();
+    for (kept.n = 1; kept.n < 6; kept.n++) {
+        kept.event[kept.n] = kept.event[0];
+        kept.event[kept.n].u.learned.value[0] += 256 * kept.n;
+    }
+    start_again(1);
+    cr_assert_eq(round_again(16 * MIB), 1);
+    program_stop_and_keep("readback");
+    cr_assert_eq(kept.n, 6);
+}
+
 Test(readback, nonsense_in_a_profile_does_nothing)
 {
     first_run();
