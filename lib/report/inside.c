@@ -6,45 +6,71 @@
 #include "inside.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A word of its own, as a string constant is. */
-static bool holds(const char *file, size_t bytes, const char *word)
-{
-    size_t n = strlen(word) + 1; /* with its end */
+#define PIECE_BYTES (1u << 20)
+#define WORD_BYTES  64u                 /* more than any of the words has, with both its ends */
+#define MOST_BYTES  ((uint64_t)4 << 30) /* what a linker makes a program of */
 
-    for (const char *at = file; (at = memmem(at, bytes - (size_t)(at - file), word, n)); at++) {
-        if (at > file && !at[-1])
-            return true;
-    }
-    return false;
+static const struct {
+    const char *word[2];
+    uint32_t cuda;
+    bool minor;
+} marks[] = {
+    /* Its own words for errors: what else knows the driver's names does not say these. */
+    {{"cudaErrorMissingConfiguration", "cudaErrorInsufficientDriver"}, 0, false},
+    {{"cuMemPrefetchBatchAsync", "cuMemDiscardBatchAsync"}, 13000, false},
+    {{"cuMemPrefetchAsync_v2", "cuMemAdvise_v2"}, 12020, true},
+    {{"cuGetProcAddress_v2", "cuLibraryLoadData"}, 12000, false},
+    {{"cuGetProcAddress", "cuMemPrefetchAsync"}, 11000, false},
+};
+
+#define MARKS (sizeof(marks) / sizeof(marks[0]))
+
+/* A word of its own, as a string constant is. */
+static bool holds(const char *piece, size_t bytes, const char *word)
+{
+    char whole[WORD_BYTES] = "";
+    size_t n = strlen(word);
+
+    memcpy(whole + 1, word, n);
+    return memmem(piece, bytes, whole, n + 2) != NULL;
 }
 
-static bool read_version(const char *file, size_t bytes, um_target_t *out)
+static void look(const char *piece, size_t bytes, bool (*found)[2])
 {
-    static const struct {
-        const char *word[2];
-        uint32_t cuda;
-        bool minor;
-    } since[] = {
-        {{"cuMemPrefetchBatchAsync", "cuMemDiscardBatchAsync"}, 13000, false},
-        {{"cuMemPrefetchAsync_v2", "cuMemAdvise_v2"}, 12020, true},
-        {{"cuGetProcAddress_v2", "cuLibraryLoadData"}, 12000, false},
-        {{"cuGetProcAddress", "cuMemPrefetchAsync"}, 11000, false},
-    };
+    for (size_t i = 0; i < MARKS; i++)
+        for (int k = 0; k < 2; k++)
+            found[i][k] = found[i][k] || holds(piece, bytes, marks[i].word[k]);
+}
 
-    /* Its own words for errors: what else knows the driver's names does not say these. */
-    if (!holds(file, bytes, "cudaErrorMissingConfiguration") ||
-        !holds(file, bytes, "cudaErrorInsufficientDriver"))
-        return false;
-    for (size_t i = 0; i < sizeof(since) / sizeof(since[0]); i++) {
-        if (!holds(file, bytes, since[i].word[0]) || !holds(file, bytes, since[i].word[1]))
+/* Read, not mapped: a file that is cut meanwhile would take us with it. */
+static bool read_version(int fd, um_target_t *out)
+{
+    bool found[MARKS][2] = {{false}};
+    char *piece = malloc(WORD_BYTES + PIECE_BYTES);
+    size_t kept = 0; /* of the piece before: words lie across, too */
+    ssize_t got;
+
+    for (uint64_t all = 0; piece && all < MOST_BYTES; all += (uint64_t)got) {
+        size_t bytes;
+
+        if ((got = read(fd, piece + kept, PIECE_BYTES)) <= 0)
+            break;
+        bytes = kept + (size_t)got;
+        look(piece, bytes, found);
+        kept = bytes < WORD_BYTES ? bytes : WORD_BYTES;
+        memmove(piece, piece + bytes - kept, kept);
+    }
+    free(piece);
+    for (size_t i = 1; i < MARKS && found[0][0] && found[0][1]; i++) {
+        if (!found[i][0] || !found[i][1])
             continue;
-        out->cuda = since[i].cuda;
-        out->minor = since[i].minor;
+        out->cuda = marks[i].cuda;
+        out->minor = marks[i].minor;
         return true;
     }
     return false;
@@ -55,19 +81,15 @@ bool um_target_inside(const um_ev_module_t *module, um_target_t *out)
     int fd = *module->path ? open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     um_target_t target = {0};
     struct stat file;
-    bool found = false;
-    void *map;
+    bool found;
 
     if (fd < 0)
         return false;
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size > 0 &&
-        (uint64_t)file.st_size == module->file_bytes &&
-        (uint64_t)file.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)file.st_mtim.tv_nsec ==
-            module->modified_ns &&
-        (map = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) != MAP_FAILED) {
-        found = read_version(map, (size_t)file.st_size, &target);
-        munmap(map, (size_t)file.st_size);
-    }
+    found = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) &&
+            (uint64_t)file.st_size == module->file_bytes &&
+            (uint64_t)file.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)file.st_mtim.tv_nsec ==
+                module->modified_ns &&
+            read_version(fd, &target);
     close(fd);
     if (!found)
         return false;

@@ -92,8 +92,11 @@ static um_target_t version_of(const um_report_t *r, const char *forced)
     for (size_t i = 0; r->n_traces && r->traces[0].exe && i < um_places_modules(r->places); i++) {
         const um_ev_module_t *module = um_places_module(r->places, i);
 
-        if (!strcmp(module->path, r->traces[0].exe) && um_target_inside(module, &target))
+        if (strcmp(module->path, r->traces[0].exe) != 0)
+            continue;
+        if (um_target_inside(module, &target))
             return target;
+        break; /* it is long, and is read once */
     }
     /* The driver serves programs of its own version and of older ones. */
     for (size_t i = 0; i < r->n_traces && i < 1; i++) {

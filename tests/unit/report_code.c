@@ -1,6 +1,7 @@
 /* What a finding's change looks like in each version of CUDA and each library, and how that is chosen. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -283,18 +284,23 @@ Test(target, the_runtime_library_says_the_version)
 }
 
 /* A program as it is linked with a runtime that has these names of the driver's. */
+static uint32_t filler; /* bytes before the names */
+
 static um_target_t target_inside(const char *names, bool changed)
 {
-    static const char path[] = "/tmp/umrt-test-program";
     um_report_t *r = stream_new("t.umt");
-    FILE *file = fopen(path, "w");
     um_target_t target;
+    char path[64];
     struct stat is;
+    FILE *file;
 
-    cr_assert_not_null(file);
+    snprintf(path, sizeof(path), "/tmp/umrt-test-program-%d", (int)getpid());
+    cr_assert_not_null(file = fopen(path, "w"));
     fputs("\x7f"
           "ELF",
           file);
+    for (uint32_t i = 0; i < filler; i++)
+        fputc(i % 251, file);
     for (const char *at = names; *at; at += strcspn(at, " "), at += *at == ' ')
         fprintf(file, "%c%.*s%c", 0, (int)strcspn(at, " "), at, 0);
     fclose(file);
@@ -342,6 +348,43 @@ Test(target, a_linked_runtime_says_since_which_version_it_may_be)
     cr_assert_eq(target_inside(errors, false).cuda, 0);
     snprintf(names, sizeof(names), "%s cuGetProcAddress_v2x xcuLibraryLoadData", errors);
     cr_assert_eq(target_inside(names, false).cuda, 0, "longer words are others");
+}
+
+/* Files are read piece by piece. */
+Test(target, a_linked_runtime_is_found_wherever_it_lies)
+{
+    for (filler = (1 << 20) - 200; filler < (1 << 20); filler += 3)
+        cr_assert_eq(target_inside("cudaErrorMissingConfiguration cudaErrorInsufficientDriver "
+                                   "cuMemPrefetchAsync_v2 cuMemAdvise_v2",
+                                   false)
+                         .cuda,
+                     12020, "behind %u bytes", filler);
+}
+
+static bool cut; /* whose size is asked for is cut right then, as by a linker that writes it anew */
+
+int fstat(int fd, struct stat *out)
+{
+    char path[64];
+    int failed = fstatat(fd, "", out, AT_EMPTY_PATH);
+
+    if (cut && !failed) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        cut = truncate(path, 0) != 0;
+    }
+    return failed;
+}
+
+Test(target, a_program_that_is_cut_while_it_is_read_is_not_known)
+{
+    filler = 1 << 20;
+    cut = true;
+    cr_assert_eq(target_inside("cudaErrorMissingConfiguration cudaErrorInsufficientDriver "
+                               "cuMemPrefetchAsync_v2 cuMemAdvise_v2",
+                               false)
+                     .cuda,
+                 0);
+    cr_assert_not(cut, "nobody has asked for the size");
 }
 
 /* A driver serves programs of older versions, too: only that they are no newer is certain. */
