@@ -62,6 +62,7 @@ typedef struct given {
     struct {
         uint64_t slot; /* which argument; not 0 */
         uint64_t at;   /* from the start of the region */
+        uint64_t end;  /* where the next pointer was that is known; UINT64_MAX = none is */
         uint32_t region;
     } arg[GIVEN];
 } given_t;
@@ -132,7 +133,7 @@ static const region_t *region_by_id(const readback_t *self, uint32_t id)
  * nothing. */
 typedef struct origin {
     const region_t *region;
-    uint64_t at; /* from the start of the region */
+    uint64_t at, end; /* from the start of the region */
 } origin_t;
 
 static origin_t origin_of(const readback_t *self, const wait_t *wait, uint32_t i,
@@ -145,7 +146,8 @@ static origin_t origin_of(const readback_t *self, const wait_t *wait, uint32_t i
     for (uint32_t a = 0; a < given->n; a++)
         if (given->arg[a].slot == place)
             return (origin_t){.region = region_by_id(self, given->arg[a].region),
-                              .at = given->arg[a].at};
+                              .at = given->arg[a].at,
+                              .end = given->arg[a].end};
     return (origin_t){0};
 }
 
@@ -227,6 +229,24 @@ static void follow_what_moves(readback_t *self, uint64_t key, const given_t *giv
     }
 }
 
+/* Arguments end where others begin. */
+static void end_at_pointers(given_t *given, const given_t *others)
+{
+    for (uint32_t i = 0; i < given->n; i++)
+        for (uint32_t o = 0; o < others->n; o++)
+            if (others->arg[o].region == given->arg[i].region &&
+                others->arg[o].at > given->arg[i].at && others->arg[o].at < given->arg[i].end)
+                given->arg[i].end = others->arg[o].at;
+}
+
+/* Those that the kernels before the latest waits were given are known. */
+static void find_ends(const readback_t *self, given_t *given)
+{
+    end_at_pointers(given, given);
+    for (uint32_t i = 0; i < RECENT && i < self->n_recent; i++)
+        end_at_pointers(given, &self->recent[i].given);
+}
+
 /* What there is of the range's origin that could be brought once the wait is over. */
 static uint64_t bytes_from(const origin_t *origin, const um_ev_sync_t *sync, bool of_region)
 {
@@ -253,8 +273,10 @@ static void on_enter(readback_t *self, const um_ev_sync_t *sync)
     if (last)
         recent.given = last->given;
     follow_what_moves(self, recent.key, &recent.given);
-    self->recent[self->n_recent++ % RECENT] = recent;
     wait = find_wait(self, recent.key);
+    if (wait)
+        find_ends(self, &recent.given);
+    self->recent[self->n_recent++ % RECENT] = recent;
     if (!wait)
         return;
     wait->lru.used = self->seq;
@@ -322,20 +344,16 @@ static const recent_t *since_launch(const readback_t *self, uint32_t i)
     return i < RECENT && i < self->n_recent && recent->seq > self->launch_before ? recent : NULL;
 }
 
-/* Where an argument must end: at the next pointer into its region, of its own launch or of the one after. */
-static uint64_t end_of(const origin_t *origin, const given_t *own, const given_t *next)
+/* Bytes of the argument, before what the latest launch was given begins. */
+static uint64_t bytes_of(const readback_t *self, const origin_t *origin)
 {
-    uint64_t end = origin->region->bytes;
+    uint64_t end = origin->end < origin->region->bytes ? origin->end : origin->region->bytes;
 
-    for (int k = 0; k < 2; k++) {
-        const given_t *given = k ? next : own;
-
-        for (uint32_t a = 0; a < given->n; a++)
-            if (given->arg[a].region == origin->region->id && given->arg[a].at > origin->at &&
-                given->arg[a].at < end)
-                end = given->arg[a].at;
-    }
-    return end - origin->at;
+    for (uint32_t a = 0; a < self->given.n; a++)
+        if (self->given.arg[a].region == origin->region->id && self->given.arg[a].at > origin->at &&
+            self->given.arg[a].at < end)
+            end = self->given.arg[a].at;
+    return end > origin->at ? end - origin->at : 0;
 }
 
 /* What the CPU has written for the launch that comes now was not read of the one before. */
@@ -350,7 +368,7 @@ static void part_from_next(readback_t *self)
             origin_t origin = origin_of(self, wait, i, &recent->given);
 
             if (wait->range[i].place && origin.region)
-                um_range_trim(&wait->range[i], end_of(&origin, &recent->given, &self->given));
+                um_range_trim(&wait->range[i], bytes_of(self, &origin));
         }
     }
 }
@@ -372,6 +390,7 @@ static void on_launch(readback_t *self, const um_ev_launch_t *launch)
 
         last.given.arg[last.given.n].slot = um_mix(arg->slot, arg->offset_bytes) | 1;
         last.given.arg[last.given.n].at = arg->region_offset_bytes;
+        last.given.arg[last.given.n].end = UINT64_MAX;
         last.given.arg[last.given.n++].region = arg->region;
     }
     self->given = last.given;
@@ -464,54 +483,72 @@ static um_range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr,
     return empty;
 }
 
-/* The range of an argument that the bytes lie in, which are then counted from its pointer; NULL = they lie in none
- * that moves. */
-static um_range_t *argument_range(const readback_t *self, wait_t *wait, const recent_t *cause,
-                                  const region_t *region, um_range_seen_t *part)
+/* The part from `from` to `to`, counted from `origin`. What is seen of a whole is not known of its parts: at most all. */
+static um_range_seen_t cut(const um_range_seen_t *whole, uint64_t from, uint64_t to,
+                           uint64_t origin)
 {
-    um_range_t *best = NULL;
-    origin_t nearest = {0};
+    uint64_t bytes = to - from;
+    um_range_seen_t part = *whole;
+
+    part.addr = from - origin;
+    part.end = to - origin;
+    part.present_bytes = part.present_bytes < bytes ? part.present_bytes : bytes;
+    part.migrated_bytes = part.migrated_bytes < bytes ? part.migrated_bytes : bytes;
+    return part;
+}
+
+/* What lies in arguments that move is counted from their pointers. Returns what is left of the whole: its longest
+ * stretch that lies in none. */
+static um_range_seen_t saw_of_arguments(const readback_t *self, wait_t *wait, const recent_t *cause,
+                                        const region_t *region, const um_range_seen_t *whole)
+{
+    um_range_seen_t left = *whole;
 
     for (uint32_t i = RANGES; i < ALL; i++) {
         origin_t origin = origin_of(self, wait, i, &cause->given);
+        uint64_t from, to;
+        um_range_seen_t part;
 
-        if (wait->range[i].place && origin.region == region && origin.at < part->end &&
-            (!best || origin.at > nearest.at) &&
-            origin.at + end_of(&origin, &cause->given, &self->given) > part->addr) {
-            best = &wait->range[i];
-            nearest = origin;
-        }
+        if (!wait->range[i].place || origin.region != region || origin.at >= region->bytes)
+            continue;
+        to = origin.at + bytes_of(self, &origin);
+        from = origin.at > left.addr ? origin.at : left.addr;
+        to = to < left.end ? to : left.end;
+        if (from >= to)
+            continue;
+        part = cut(&left, from, to, origin.at);
+        um_range_saw(&wait->range[i], &part);
+        left = from - left.addr > left.end - to ? cut(&left, left.addr, from, 0)
+                                                : cut(&left, to, left.end, 0);
     }
-    if (!best)
-        return NULL;
-    part->addr = part->addr > nearest.at ? part->addr - nearest.at : 0;
-    part->end -= nearest.at;
-    return best;
+    return left;
 }
 
-static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, um_range_seen_t part)
+static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, um_range_seen_t seen)
 {
     const region_t *region = region_by_id(self, id);
     const recent_t *cause;
+    um_range_seen_t left;
     wait_t *wait;
     um_range_t *range;
 
-    if (!region || !region->place || part.end <= region->addr ||
-        part.addr >= region->addr + region->bytes || !(cause = cause_of(self, region, ns, sync)))
+    if (!region || !region->place || seen.end <= region->addr ||
+        seen.addr >= region->addr + region->bytes || !(cause = cause_of(self, region, ns, sync)))
         return;
     /* Pages may reach beyond the region. */
-    part.addr = part.addr > region->addr ? part.addr - region->addr : 0;
-    part.end -= region->addr;
-    part.end = part.end < region->bytes ? part.end : region->bytes;
+    seen.addr = seen.addr > region->addr ? seen.addr - region->addr : 0;
+    seen.end -= region->addr;
+    seen.end = seen.end < region->bytes ? seen.end : region->bytes;
     wait = wait_of(self, cause->key);
     wait->lru.used = wait->lru.used > cause->seq ? wait->lru.used : cause->seq;
     if (wait->lru.used > cause->seq)
         return; /* heard of too late: it has occurred again since */
-    range = argument_range(self, wait, cause, region, &part);
-    if (!range)
-        range = range_of(wait, region, part.addr, part.end);
-    if (range)
-        um_range_saw(range, &part);
+    left = saw_of_arguments(self, wait, cause, region, &seen);
+    /* The driver takes along what is left of a block. */
+    if (left.end - left.addr < seen.end - seen.addr && left.end - left.addr < UM_BLOCK_BYTES)
+        return;
+    if ((range = range_of(wait, region, left.addr, left.end)))
+        um_range_saw(range, &left);
 }
 
 static void on_alloc(readback_t *self, const um_ev_region_alloc_t *alloc)
@@ -697,7 +734,7 @@ static void look_back(const readback_t *self, const um_view_t *view)
 
             if (!wait->range[i].place || !origin.region || !is_asked(&wait->range[i]))
                 continue;
-            bytes = end_of(&origin, &recent->given, &self->given);
+            bytes = bytes_of(self, &origin);
             if (bytes >= self->rules.min)
                 um_view_look(view, origin.region->id, origin.region->addr + origin.at,
                              bytes < self->limit ? bytes : self->limit);

@@ -40,12 +40,31 @@ static void give_up(um_range_t *range)
                          : (um_range_t){0};
 }
 
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+/* The driver takes along what is left of the first and the last block. */
+static uint64_t slack(const um_range_t *range)
+{
+    uint64_t most = (range->end - range->addr) / 4;
+
+    return most < 2 * UM_BLOCK_BYTES ? most : 2 * UM_BLOCK_BYTES;
+}
+
 /* How far it has moved since the time before, as a whole; 0 = it has not, or has grown or shrunk. */
 static int64_t moved(const um_range_t *range)
 {
-    bool alike = range->seen.end - range->seen.addr == range->end - range->addr;
+    uint64_t size = range->end - range->addr, now = range->seen.end - range->seen.addr;
 
-    return alike ? (int64_t)(range->seen.addr - range->addr) : 0;
+    return apart(now, size) <= slack(range) ? (int64_t)(range->seen.addr - range->addr) : 0;
+}
+
+static bool is_next_step(const um_range_t *range, int64_t step)
+{
+    return step && (step > 0) == (range->step > 0) &&
+           apart((uint64_t)step, (uint64_t)range->step) <= slack(range);
 }
 
 /* The CPU read it at the latest occurrence, without our help. */
@@ -53,7 +72,7 @@ static void learn(um_range_t *range, const um_range_rules_t *rules)
 {
     bool dense = is_dense(rules, &range->seen), again = range->count == range->period;
     int64_t step = moved(range);
-    bool same = range->step ? step == range->step : overlap_half(range);
+    bool same = range->step ? is_next_step(range, step) : overlap_half(range);
 
     if (range->agreed && dense && same && again) {
         range->agreed++;
@@ -72,15 +91,26 @@ static void learn(um_range_t *range, const um_range_rules_t *rules)
     range->count = range->missed = 0;
 }
 
-/* The CPU read it although it was brought: what was left out, or came late, or lies beside it. */
-static void extend(um_range_t *range, const um_range_rules_t *rules)
+/* The CPU took some of it although it was brought: what was left out, came late, or lies beside it. */
+static void correct(um_range_t *range, const um_range_rules_t *rules)
 {
-    if (!is_dense(rules, &range->seen) || range->step)
+    uint64_t size = range->end - range->addr, ahead = 0, behind = 0;
+
+    if (!is_dense(rules, &range->seen))
         return;
     if (range->seen.addr < range->addr)
-        range->addr = range->seen.addr;
+        ahead = range->addr - range->seen.addr;
     if (range->seen.end > range->end)
-        range->end = range->seen.end;
+        behind = range->seen.end - range->end;
+    if (range->step) { /* it has gone less far than was thought, or farther */
+        range->addr = ahead ? range->seen.addr : range->addr + behind;
+        range->end = range->addr + size;
+    } else if (ahead > UM_BLOCK_BYTES || behind > UM_BLOCK_BYTES) {
+        range->agreed = 0; /* whether it is larger now or elsewhere shows when it is not brought */
+    } else {
+        range->addr -= ahead;
+        range->end += behind;
+    }
 }
 
 void um_range_saw(um_range_t *range, const um_range_seen_t *part)
@@ -122,7 +152,7 @@ void um_range_judge(um_range_t *range, const um_range_rules_t *rules, bool alive
     bool read = range->seen.end != 0;
 
     if (range->pending && read) {
-        extend(range, rules);
+        correct(range, rules);
         range->times++;
         range->held = true;
         range->count = range->missed = 0;

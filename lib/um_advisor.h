@@ -114,9 +114,10 @@ uint32_t um_view_param_flags(const um_view_t *view, uint32_t slot);
  * about the first stretch of an argument, the others are skipped. */
 size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes,
                        um_extent_t *out, size_t max);
-/* Looks up what the CPU has taken of [addr, addr+bytes) of a region since the last wait that it left, which comes to
- * observe as RESIDENCY: for what the launch does not take, which um_view_extents answers without looking. Costs a
- * look at its page tables. Does nothing but at a launch that is being made. */
+/* Looks up what the CPU has taken, since the last wait that it left, of what an earlier launch's pointer to addr pointed
+ * to: at most so many bytes, no further than where another pointer into the region has been. It comes to observe as
+ * RESIDENCY. For what this launch does not take, which um_view_extents answers without looking. Costs a look at
+ * its page tables. Does nothing but at a launch that is being made. */
 void um_view_look(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes);
 /* What the program says about a region (um_region_hint_flag_t). One that it wants left alone is never asked
  * about. */

@@ -328,6 +328,7 @@ um_status_t um_hinter_new(const um_hinter_config_t *config, um_hinter_t **out)
         goto fail;
     hinter->view.gate = hinter->gate;
     hinter->view.residency = hinter->residency;
+    hinter->view.slices = hinter->slices;
     hinter->view.footprints = hinter->footprints;
     for (size_t i = 0; table[i]; i++)
         if ((named(advisors, table[i]->name) || named(advisors, EVERY)) &&

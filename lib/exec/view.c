@@ -97,8 +97,13 @@ size_t um_view_extents(const um_view_t *view, uint32_t region, uint64_t addr, ui
 
 void um_view_look(const um_view_t *view, uint32_t region, uint64_t addr, uint64_t bytes)
 {
-    if (view->launch && !view->next)
-        um_residency_taken(view->residency, region, addr, bytes);
+    uint64_t start, all, slice;
+
+    if (!view->launch || view->next || !um_view_region(view, region, &start, &all) ||
+        addr < start || addr - start >= all)
+        return;
+    slice = um_slices_end(view->slices, region, addr - start, all) - (addr - start);
+    um_residency_taken(view->residency, region, addr, bytes < slice ? bytes : slice);
 }
 
 uint32_t um_view_steps(const um_view_t *view)

@@ -6,6 +6,7 @@
 #include "guard.h"
 #include "model/footprint.h"
 #include "model/sequence.h"
+#include "model/slices.h"
 
 typedef struct um_view_params {
     uint32_t n;
@@ -17,6 +18,7 @@ struct um_view {
     um_residency_t *residency;
     um_footprints_t *footprints;
     um_sequences_t *sequences;
+    const um_slices_t *slices;
     const um_next_t *next; /* NULL unless the launch is only expected */
     uint64_t missing;      /* then: managed bytes that are not on its device, 0 = not counted yet */
     const um_ev_launch_t *launch;      /* or */

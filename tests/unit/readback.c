@@ -174,6 +174,41 @@ Test(readback, goes_on_as_long_as_the_cpu_reads)
     program_stop();
 }
 
+/* What is brought is not seen to be read: it must not only ever grow. */
+Test(readback, what_is_read_beside_it_takes_its_place)
+{
+    start();
+    for (int i = 0; i < 6; i++)
+        round_of(0, 16 * MIB);
+    for (int i = 0; i < 6; i++)
+        round_of(16 * MIB, 16 * MIB);
+    program.n_hints = 0;
+    round_of(16 * MIB, 16 * MIB);
+    for (unsigned i = 0; i < program.n_hints; i++)
+        if (program.hint[i].device == UM_DEVICE_HOST) {
+            cr_assert_eq(program.hint[i].addr, FAKE_BASE + 16 * MIB);
+            cr_assert_leq(program.hint[i].bytes, 16 * MIB);
+        }
+    cr_assert_geq(hints_by(0, "readback", UM_HINT_PREFETCH, NULL), 1);
+    program_stop();
+}
+
+Test(readback, what_is_read_grows)
+{
+    uint64_t bytes;
+
+    start();
+    for (int i = 0; i < 6; i++)
+        round_of(0, 16 * MIB);
+    for (int i = 0; i < 6; i++)
+        round_of(0, 32 * MIB);
+    program.n_hints = 0;
+    round_of(0, 32 * MIB);
+    hints_by(0, "readback", UM_HINT_PREFETCH, &bytes);
+    cr_assert_geq(bytes, 30 * MIB);
+    program_stop();
+}
+
 Test(readback, a_region_freed_is_forgotten)
 {
     start();

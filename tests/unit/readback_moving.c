@@ -7,6 +7,8 @@
 #define SLICES 16u
 #define SECOND (128 * MIB) /* offset of region 2 */
 
+static uint64_t slice_bytes = SLICE;
+
 typedef struct slice {
     uint32_t region;
     uint64_t at; /* from the start of the region */
@@ -35,7 +37,7 @@ static unsigned transform(slice_t in, slice_t out)
     tick();
     feed(event);
     for (uint32_t i = 0; i < 2; i++)
-        fake_set(&program.tables, program.region[slice[i].region].offset + slice[i].at, SLICE,
+        fake_set(&program.tables, program.region[slice[i].region].offset + slice[i].at, slice_bytes,
                  false);
     before = program.n_hints;
     wait_all();
@@ -44,12 +46,12 @@ static unsigned transform(slice_t in, slice_t out)
 
 static slice_t slice_of(uint32_t region, uint64_t n)
 {
-    return (slice_t){region, n % SLICES * SLICE};
+    return (slice_t){region, n % SLICES * slice_bytes};
 }
 
 static void cpu(slice_t slice)
 {
-    touch(program.region[slice.region].offset + slice.at, SLICE);
+    touch(program.region[slice.region].offset + slice.at, slice_bytes);
 }
 
 /* The i-th round of a pool that gives out slices in turn: the CPU fills one, reads another. */
@@ -117,6 +119,33 @@ Test(readback_moving, what_is_written_for_the_next_launch_was_not_read)
                           FAKE_BASE + slice_of(1, 2 * i + 1).at + SLICE);
         }
     cr_assert_geq(hints_by(0, "readback", UM_HINT_PREFETCH, NULL), 17);
+    program_stop();
+}
+
+/* A block may hold the end of what was read and the beginning of what is written for the next launch. */
+Test(readback_moving, slices_that_share_blocks_are_told_apart)
+{
+    unsigned served = 0;
+
+    slice_bytes = SLICE - 300 * UM_PAGE_BYTES;
+    start();
+    for (uint64_t i = 0; i < 24; i++) {
+        unsigned first = program.n_hints;
+        slice_t out = slice_of(1, 2 * i + 1);
+
+        pool_round(i, true);
+        for (unsigned h = first; h < program.n_hints; h++) {
+            const um_hint_t *hint = &program.hint[h];
+
+            if (hint->device != UM_DEVICE_HOST)
+                continue;
+            served++;
+            cr_assert_geq(hint->addr, FAKE_BASE + out.at, "round %lu", i);
+            cr_assert_leq(hint->addr + hint->bytes, FAKE_BASE + out.at + slice_bytes, "round %lu",
+                          i);
+        }
+    }
+    cr_assert_geq(served, 16, "%u", served);
     program_stop();
 }
 
@@ -233,6 +262,19 @@ Test(readback_moving, a_window_goes_backwards_too)
         if (update((SLICES - 1 - i % SLICES) * SLICE, SLICE))
             cr_assert_eq(last_hint()->addr, FAKE_BASE + (SLICES - 1 - i % SLICES) * SLICE);
     cr_assert_eq(hints_by(0, "readback", UM_HINT_PREFETCH, NULL), 17);
+    program_stop();
+}
+
+/* Steps are known to a block or so: what the CPU takes beside what was brought puts it right. */
+Test(readback_moving, a_window_that_went_farther_is_caught_up_with)
+{
+    start();
+    for (uint64_t i = 0; i < 6; i++)
+        update(i * SLICE, SLICE);
+    update(6 * SLICE + MIB, SLICE);
+    cr_assert_eq(last_hint()->addr, FAKE_BASE + 6 * SLICE);
+    update(7 * SLICE + MIB, SLICE);
+    cr_assert_eq(last_hint()->addr, FAKE_BASE + 7 * SLICE + MIB);
     program_stop();
 }
 
