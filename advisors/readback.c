@@ -8,7 +8,7 @@
  *
  * It is a range of a region, or of an argument of that kernel where its pointer is another one each time, as
  * slices of a pool are: then it is counted from the pointer, and page tables are asked for it at the next launch,
- * which need not take it. How a range is learned: readback_range.h.
+ * which need not take it (readback_moving.c). How a range is learned: readback_range.h.
  *
  * Only what is on the GPU is brought: pages that nobody wrote are cheaper populated by the CPU itself.
  *
@@ -17,103 +17,21 @@
  */
 #include <string.h>
 
-#include "lru.h"
-#include "place.h"
-#include "readback_range.h"
-#include "um_advisor.h"
+#include "readback_impl.h"
 
-#define REGIONS 1024u /* remembered by id modulo this: the latest ones */
-#define KERNELS 4096u /* likewise */
-#define STREAMS 64u
-#define RECENT  32u /* waits looked back over: reads after more than so many cannot be placed */
-#define WAITS   256u
-#define RANGES  16u /* of regions, of one wait */
-#define SLOTS   4u  /* and so many of arguments */
-#define ALL     (RANGES + SLOTS)
-#define GIVEN   8u             /* arguments of a kernel that are looked at: the first ones */
-#define TRIES   8u             /* looks at an argument that the CPU never took, */
-#define SELDOM  16u            /* and from then on after every so many waits */
-#define NEAR    UM_BLOCK_BYTES /* reads nearer than this are one range */
-#define FRESH   1u             /* runs: what was seen to hold since then is acted upon at once */
-#define STALE   4u             /* and before that, is soon put to the proof */
-
-typedef struct use {
-    uint64_t seq; /* 0 = none */
-    uint64_t stream;
-    uint32_t context;
-} use_t;
-
-/* The last two launches that took a region: what a launch finds the CPU to have taken was taken before
- * it. */
-typedef struct region {
-    uint32_t id;
-    uint64_t addr, bytes, role, place;
-    use_t last, before;
-} region_t;
-
-typedef struct kernel {
-    uint32_t id;
-    uint64_t key; /* of its name and module */
-} kernel_t;
-
-/* Pointers that a kernel was given, of a launch or of the one before a wait. */
-typedef struct given {
-    uint32_t n;
-    struct {
-        uint64_t slot; /* which argument; not 0 */
-        uint64_t at;   /* from the start of the region */
-        uint64_t end;  /* where the next pointer was that is known; UINT64_MAX = none is */
-        uint32_t region;
-    } arg[GIVEN];
-} given_t;
-
-/* A stream, or a context as a whole. */
-typedef struct stream {
-    uint64_t handle;
-    uint32_t context;
-    int32_t device;
-    uint64_t kernel; /* key of the one launched last */
-    given_t given;
-} stream_t;
-
-typedef struct recent {
-    uint64_t seq;     /* in one row with the launches */
-    uint64_t exit_ns; /* 0 = not left yet */
-    uint64_t key, stream;
-    uint32_t sync, kind, context;
-    given_t given;
-} recent_t;
-
-typedef struct wait {
-    um_lru_t lru; /* used: `seq` of its latest occurrence */
-    um_range_t
-        range[ALL]; /* first those of regions, then those of arguments, whose place is a slot */
-} wait_t;
-
-typedef struct readback {
-    uint64_t limit;
-    um_range_rules_t rules;
-    uint64_t seq, launch,
-        launch_before; /* of the latest item, the latest launch and the one before */
-    given_t given;     /* of the latest launch */
-    uint32_t n_recent;
-    um_places_t places;
-    region_t region[REGIONS];
-    kernel_t kernel[KERNELS];
-    stream_t stream[STREAMS], context[STREAMS];
-    recent_t recent[RECENT];
-    wait_t wait[WAITS];
-} readback_t;
+#define NEAR  UM_BLOCK_BYTES /* reads nearer than this are one range */
+#define FRESH 1u             /* runs: what was seen to hold since then is acted upon at once */
+#define STALE 4u             /* and before that, is soon put to the proof */
 
 static const um_advisor_option_t options[] = {
     {"limit", "bytes of the largest argument that is looked at", (uint64_t)2 << 30, 0, UINT64_MAX,
-     offsetof(readback_t, limit)},
+     offsetof(um_readback_t, limit)},
     {"min", "bytes of the smallest range worth a call", 4096, 1, UINT64_MAX,
-     offsetof(readback_t, rules.min)},
+     offsetof(um_readback_t, rules.min)},
     {"density", "per cent of a range that the cpu must have read", 50, 1, 100,
-     offsetof(readback_t, rules.density)},
+     offsetof(um_readback_t, rules.density)},
     {"check", "occurrences after which a block is left out to see whether it is missed", 8, 1,
-     1000000, offsetof(readback_t, rules.check)},
+     1000000, offsetof(um_readback_t, rules.check)},
     {0},
 };
 
@@ -121,38 +39,11 @@ static const um_advisor_option_t options[] = {
 
 static uint64_t stream_slot(uint32_t context, uint64_t handle)
 {
-    return um_mix(handle, context) % STREAMS;
-}
-
-static const region_t *region_by_id(const readback_t *self, uint32_t id)
-{
-    return id && self->region[id % REGIONS].id == id ? &self->region[id % REGIONS] : NULL;
-}
-
-/* Where a range is counted from: what has its place now, or was given to the kernel in its slot. region NULL =
- * nothing. */
-typedef struct origin {
-    const region_t *region;
-    uint64_t at, end; /* from the start of the region */
-} origin_t;
-
-static origin_t origin_of(const readback_t *self, const wait_t *wait, uint32_t i,
-                          const given_t *given)
-{
-    uint64_t place = wait->range[i].place;
-
-    if (i < RANGES)
-        return (origin_t){.region = region_by_id(self, um_place_region(&self->places, place))};
-    for (uint32_t a = 0; a < given->n; a++)
-        if (given->arg[a].slot == place)
-            return (origin_t){.region = region_by_id(self, given->arg[a].region),
-                              .at = given->arg[a].at,
-                              .end = given->arg[a].end};
-    return (origin_t){0};
+    return um_mix(handle, context) % UM_READ_STREAMS;
 }
 
 /* Does the wait cover work on that stream? Of an event nobody says what it stands for. */
-static bool covers(uint32_t kind, uint32_t context, uint64_t stream, const use_t *use)
+static bool covers(uint32_t kind, uint32_t context, uint64_t stream, const um_read_use_t *use)
 {
     if (context != use->context)
         return false;
@@ -161,94 +52,28 @@ static bool covers(uint32_t kind, uint32_t context, uint64_t stream, const use_t
 }
 
 /* The stream, or the context as a whole, that the wait is for; NULL = no launch is known of it. */
-static const stream_t *waited_for(const readback_t *self, const um_ev_sync_t *sync)
+static const um_read_stream_t *waited_for(const um_readback_t *self, const um_ev_sync_t *sync)
 {
     bool whole = sync->kind != UM_SYNC_STREAM && sync->kind != UM_SYNC_COPY;
-    const stream_t *last = whole ? &self->context[sync->context % STREAMS]
-                                 : &self->stream[stream_slot(sync->context, sync->stream)];
+    const um_read_stream_t *last = whole ? &self->context[sync->context % UM_READ_STREAMS]
+                                         : &self->stream[stream_slot(sync->context, sync->stream)];
 
     return last->context == sync->context && (whole || last->handle == sync->stream) ? last : NULL;
 }
 
-static uint64_t key_of(const readback_t *self, const um_ev_sync_t *sync)
+static uint64_t key_of(const um_readback_t *self, const um_ev_sync_t *sync)
 {
-    const stream_t *last = waited_for(self, sync);
+    const um_read_stream_t *last = waited_for(self, sync);
 
     if (!last)
         return um_mix(0, sync->kind) | 1;
     return um_mix(um_mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
 }
 
-static wait_t *find_wait(const readback_t *self, uint64_t key)
-{
-    return um_lru_find(self->wait, WAITS, sizeof(wait_t), key);
-}
-
-static wait_t *wait_of(readback_t *self, uint64_t key)
-{
-    return um_lru_make(self->wait, WAITS, sizeof(wait_t), key);
-}
-
 /* ---- an occurrence ---- */
 
-/* The latest wait of that key; NULL = it was too long ago. */
-static const recent_t *latest(const readback_t *self, uint64_t key)
-{
-    for (uint32_t i = 1; i <= RECENT && i <= self->n_recent; i++) {
-        const recent_t *recent = &self->recent[(self->n_recent - i) % RECENT];
-
-        if (recent->key == key)
-            return recent;
-    }
-    return NULL;
-}
-
-/* An argument with another pointer than the time before has a range of its own from now on. */
-static void follow_what_moves(readback_t *self, uint64_t key, const given_t *given)
-{
-    const recent_t *before = latest(self, key);
-
-    for (uint32_t a = 0; before && a < given->n && a < before->given.n; a++) {
-        um_range_t *empty = NULL, *range;
-        wait_t *wait;
-
-        if (given->arg[a].slot != before->given.arg[a].slot ||
-            (given->arg[a].region == before->given.arg[a].region &&
-             given->arg[a].at == before->given.arg[a].at))
-            continue;
-        wait = wait_of(self, key);
-        wait->lru.used = self->seq;
-        for (range = wait->range + RANGES; range < wait->range + ALL; range++) {
-            if (range->place == given->arg[a].slot)
-                break;
-            if (!range->place && !empty)
-                empty = range;
-        }
-        if (range == wait->range + ALL && empty)
-            *empty = (um_range_t){.place = given->arg[a].slot};
-    }
-}
-
-/* Arguments end where others begin. */
-static void end_at_pointers(given_t *given, const given_t *others)
-{
-    for (uint32_t i = 0; i < given->n; i++)
-        for (uint32_t o = 0; o < others->n; o++)
-            if (others->arg[o].region == given->arg[i].region &&
-                others->arg[o].at > given->arg[i].at && others->arg[o].at < given->arg[i].end)
-                given->arg[i].end = others->arg[o].at;
-}
-
-/* Those that the kernels before the latest waits were given are known. */
-static void find_ends(const readback_t *self, given_t *given)
-{
-    end_at_pointers(given, given);
-    for (uint32_t i = 0; i < RECENT && i < self->n_recent; i++)
-        end_at_pointers(given, &self->recent[i].given);
-}
-
 /* What there is of the range's origin that could be brought once the wait is over. */
-static uint64_t bytes_from(const origin_t *origin, const um_ev_sync_t *sync, bool of_region)
+static uint64_t bytes_from(const um_read_origin_t *origin, const um_ev_sync_t *sync, bool of_region)
 {
     if (!origin->region || origin->at >= origin->region->bytes)
         return 0;
@@ -259,45 +84,45 @@ static uint64_t bytes_from(const origin_t *origin, const um_ev_sync_t *sync, boo
     return origin->region->bytes - origin->at;
 }
 
-static void on_enter(readback_t *self, const um_ev_sync_t *sync)
+static void on_enter(um_readback_t *self, const um_ev_sync_t *sync)
 {
-    const stream_t *last = waited_for(self, sync);
-    recent_t recent = {.seq = ++self->seq,
-                       .key = key_of(self, sync),
-                       .stream = sync->stream,
-                       .sync = sync->sync,
-                       .kind = sync->kind,
-                       .context = sync->context};
-    wait_t *wait;
+    const um_read_stream_t *last = waited_for(self, sync);
+    um_read_recent_t recent = {.seq = ++self->seq,
+                               .key = key_of(self, sync),
+                               .stream = sync->stream,
+                               .sync = sync->sync,
+                               .kind = sync->kind,
+                               .context = sync->context};
+    um_read_wait_t *wait;
 
     if (last)
         recent.given = last->given;
-    follow_what_moves(self, recent.key, &recent.given);
-    wait = find_wait(self, recent.key);
+    um_read_follow(self, recent.key, &recent.given);
+    wait = um_read_wait(self, recent.key);
     if (wait)
-        find_ends(self, &recent.given);
-    self->recent[self->n_recent++ % RECENT] = recent;
+        um_read_find_ends(self, &recent.given);
+    self->recent[self->n_recent++ % UM_READ_RECENT] = recent;
     if (!wait)
         return;
     wait->lru.used = self->seq;
-    for (uint32_t i = 0; i < ALL; i++) {
+    for (uint32_t i = 0; i < UM_READ_ALL; i++) {
         um_range_t *range = &wait->range[i];
-        origin_t origin;
+        um_read_origin_t origin;
 
         if (!range->place)
             continue;
-        um_range_judge(range, &self->rules, region_by_id(self, range->served));
+        um_range_judge(range, &self->rules, um_read_region(self, range->served));
         range->count++;
-        origin = origin_of(self, wait, i, &recent.given);
-        um_range_foresee(range, &self->rules, bytes_from(&origin, sync, i < RANGES),
+        origin = um_read_origin(self, wait, i, &recent.given);
+        um_range_foresee(range, &self->rules, bytes_from(&origin, sync, i < UM_READ_RANGES),
                          origin.region ? origin.region->id : 0);
     }
 }
 
-static void on_exit(readback_t *self, const um_ev_sync_t *sync, uint64_t now_ns)
+static void on_exit(um_readback_t *self, const um_ev_sync_t *sync, uint64_t now_ns)
 {
-    for (uint32_t i = 1; i <= RECENT && i <= self->n_recent; i++) {
-        recent_t *recent = &self->recent[(self->n_recent - i) % RECENT];
+    for (uint32_t i = 1; i <= UM_READ_RECENT && i <= self->n_recent; i++) {
+        um_read_recent_t *recent = &self->recent[(self->n_recent - i) % UM_READ_RECENT];
 
         if (recent->sync == sync->sync && !recent->exit_ns && recent->kind == sync->kind &&
             recent->stream == sync->stream) {
@@ -316,89 +141,45 @@ static uint64_t text_key(const char *text)
     return x;
 }
 
-static void on_kernel(readback_t *self, const um_ev_kernel_t *kernel)
+static void on_kernel(um_readback_t *self, const um_ev_kernel_t *kernel)
 {
-    self->kernel[kernel->kernel % KERNELS] =
-        (kernel_t){.id = kernel->kernel,
-                   .key = um_mix(text_key(kernel->name), kernel->module_hash)};
+    self->kernel[kernel->kernel % UM_READ_KERNELS] =
+        (um_read_kernel_t){.id = kernel->kernel,
+                           .key = um_mix(text_key(kernel->name), kernel->module_hash)};
 }
 
 /* A graph has no kernel of its own: the places of what it takes stand for it. */
-static uint64_t kernel_key(const readback_t *self, const um_ev_launch_t *launch)
+static uint64_t kernel_key(const um_readback_t *self, const um_ev_launch_t *launch)
 {
-    const kernel_t *kernel = &self->kernel[launch->kernel % KERNELS];
+    const um_read_kernel_t *kernel = &self->kernel[launch->kernel % UM_READ_KERNELS];
     uint64_t key = launch->n_args;
 
     if (launch->kernel)
         return kernel->id == launch->kernel ? kernel->key : launch->kernel;
     for (uint32_t i = 0; i < launch->n_args; i++)
-        key = um_mix(key, self->region[launch->args[i].region % REGIONS].place);
+        key = um_mix(key, self->region[launch->args[i].region % UM_READ_REGIONS].place);
     return key;
 }
 
-/* Waits since the launch before this one, latest first: the i-th, NULL = there are no more. */
-static const recent_t *since_launch(const readback_t *self, uint32_t i)
+static void on_launch(um_readback_t *self, const um_ev_launch_t *launch)
 {
-    const recent_t *recent = &self->recent[(self->n_recent - 1 - i) % RECENT];
-
-    return i < RECENT && i < self->n_recent && recent->seq > self->launch_before ? recent : NULL;
-}
-
-/* Bytes of the argument, before what the latest launch was given begins. */
-static uint64_t bytes_of(const readback_t *self, const origin_t *origin)
-{
-    uint64_t end = origin->end < origin->region->bytes ? origin->end : origin->region->bytes;
-
-    for (uint32_t a = 0; a < self->given.n; a++)
-        if (self->given.arg[a].region == origin->region->id && self->given.arg[a].at > origin->at &&
-            self->given.arg[a].at < end)
-            end = self->given.arg[a].at;
-    return end > origin->at ? end - origin->at : 0;
-}
-
-/* What the CPU has written for the launch that comes now was not read of the one before. */
-static void part_from_next(readback_t *self)
-{
-    const recent_t *recent;
-
-    for (uint32_t n = 0; (recent = since_launch(self, n)); n++) {
-        wait_t *wait = find_wait(self, recent->key);
-
-        for (uint32_t i = RANGES; wait && i < ALL; i++) {
-            origin_t origin = origin_of(self, wait, i, &recent->given);
-
-            if (wait->range[i].place && origin.region)
-                um_range_trim(&wait->range[i], bytes_of(self, &origin));
-        }
-    }
-}
-
-static void on_launch(readback_t *self, const um_ev_launch_t *launch)
-{
-    use_t use = {.seq = ++self->seq, .stream = launch->stream, .context = launch->context};
-    stream_t last = {.handle = launch->stream,
-                     .context = launch->context,
-                     .device = launch->device};
+    um_read_use_t use = {.seq = ++self->seq, .stream = launch->stream, .context = launch->context};
+    um_read_stream_t last = {.handle = launch->stream,
+                             .context = launch->context,
+                             .device = launch->device};
 
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
     self->launch_before = self->launch;
     self->launch = use.seq;
     last.kernel = kernel_key(self, launch);
-    for (uint32_t i = 0; i < launch->n_args && i < GIVEN; i++) {
-        const um_arg_t *arg = &launch->args[i];
-
-        last.given.arg[last.given.n].slot = um_mix(arg->slot, arg->offset_bytes) | 1;
-        last.given.arg[last.given.n].at = arg->region_offset_bytes;
-        last.given.arg[last.given.n].end = UINT64_MAX;
-        last.given.arg[last.given.n++].region = arg->region;
-    }
+    last.given = um_read_given(launch);
     self->given = last.given;
-    part_from_next(self);
+    um_read_part_from_next(self);
     self->stream[stream_slot(launch->context, launch->stream)] = last;
-    self->context[launch->context % STREAMS] = last;
+    self->context[launch->context % UM_READ_STREAMS] = last;
     for (uint32_t i = 0; i < launch->n_args; i++) {
-        region_t *region = &self->region[launch->args[i].region % REGIONS];
+        um_read_region_t *region = &self->region[launch->args[i].region % UM_READ_REGIONS];
 
         if (region->id != launch->args[i].region || region->last.seq == use.seq)
             continue;
@@ -410,15 +191,15 @@ static void on_launch(readback_t *self, const um_ev_launch_t *launch)
 /* ---- what the CPU took ---- */
 
 /* The wait that a read at `ns` (or after `sync`) is put down to, NULL = nobody knows. */
-static const recent_t *cause_of(const readback_t *self, const region_t *region, uint64_t ns,
-                                uint32_t sync)
+static const um_read_recent_t *cause_of(const um_readback_t *self, const um_read_region_t *region,
+                                        uint64_t ns, uint32_t sync)
 {
-    uint32_t n = self->n_recent < RECENT ? self->n_recent : RECENT;
-    const recent_t *left = NULL, *first = NULL;
-    const use_t *use;
+    uint32_t n = self->n_recent < UM_READ_RECENT ? self->n_recent : UM_READ_RECENT;
+    const um_read_recent_t *left = NULL, *first = NULL;
+    const um_read_use_t *use;
 
     for (uint32_t i = 1; i <= n && !left; i++) {
-        const recent_t *recent = &self->recent[(self->n_recent - i) % RECENT];
+        const um_read_recent_t *recent = &self->recent[(self->n_recent - i) % UM_READ_RECENT];
 
         if (recent->exit_ns && (sync ? recent->sync == sync : recent->exit_ns <= ns))
             left = recent;
@@ -427,10 +208,11 @@ static const recent_t *cause_of(const readback_t *self, const region_t *region, 
         return NULL;
     use = region->last.seq < left->seq ? &region->last : &region->before;
     if (!use->seq || use->seq > left->seq ||
-        (self->n_recent > RECENT && self->recent[self->n_recent % RECENT].seq > use->seq))
+        (self->n_recent > UM_READ_RECENT &&
+         self->recent[self->n_recent % UM_READ_RECENT].seq > use->seq))
         return NULL; /* by whom it was used is not known, or the first wait since is forgotten */
     for (uint32_t i = n; i > 0 && !first; i--) {
-        const recent_t *recent = &self->recent[(self->n_recent - i) % RECENT];
+        const um_read_recent_t *recent = &self->recent[(self->n_recent - i) % UM_READ_RECENT];
 
         if (recent->seq > use->seq && recent->seq <= left->seq &&
             covers(recent->kind, recent->context, recent->stream, use))
@@ -440,10 +222,10 @@ static const recent_t *cause_of(const readback_t *self, const region_t *region, 
     return first || left->kind != UM_SYNC_EVENT ? first : left;
 }
 
-static um_range_t *new_range(wait_t *wait, um_range_t *range, uint64_t place)
+static um_range_t *new_range(um_read_wait_t *wait, um_range_t *range, uint64_t place)
 {
     *range = (um_range_t){.place = place};
-    for (uint32_t i = 0; i < RANGES; i++) {
+    for (uint32_t i = 0; i < UM_READ_RANGES; i++) {
         um_range_t *other = &wait->range[i];
 
         if (other == range || other->place != place)
@@ -457,11 +239,12 @@ static um_range_t *new_range(wait_t *wait, um_range_t *range, uint64_t place)
     return range;
 }
 
-static um_range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr, uint64_t end)
+static um_range_t *range_of(um_read_wait_t *wait, const um_read_region_t *region, uint64_t addr,
+                            uint64_t end)
 {
     um_range_t *empty = NULL;
 
-    for (uint32_t i = 0; i < RANGES; i++) {
+    for (uint32_t i = 0; i < UM_READ_RANGES; i++) {
         um_range_t *range = &wait->range[i];
         uint64_t from = range->addr, to = range->end;
 
@@ -483,53 +266,13 @@ static um_range_t *range_of(wait_t *wait, const region_t *region, uint64_t addr,
     return empty;
 }
 
-/* The part from `from` to `to`, counted from `origin`. What is seen of a whole is not known of its parts: at most all. */
-static um_range_seen_t cut(const um_range_seen_t *whole, uint64_t from, uint64_t to,
-                           uint64_t origin)
+static void on_read(um_readback_t *self, uint32_t id, uint64_t ns, uint32_t sync,
+                    um_range_seen_t seen)
 {
-    uint64_t bytes = to - from;
-    um_range_seen_t part = *whole;
-
-    part.addr = from - origin;
-    part.end = to - origin;
-    part.present_bytes = part.present_bytes < bytes ? part.present_bytes : bytes;
-    part.migrated_bytes = part.migrated_bytes < bytes ? part.migrated_bytes : bytes;
-    return part;
-}
-
-/* What lies in arguments that move is counted from their pointers. Returns what is left of the whole: its longest
- * stretch that lies in none. */
-static um_range_seen_t saw_of_arguments(const readback_t *self, wait_t *wait, const recent_t *cause,
-                                        const region_t *region, const um_range_seen_t *whole)
-{
-    um_range_seen_t left = *whole;
-
-    for (uint32_t i = RANGES; i < ALL; i++) {
-        origin_t origin = origin_of(self, wait, i, &cause->given);
-        uint64_t from, to;
-        um_range_seen_t part;
-
-        if (!wait->range[i].place || origin.region != region || origin.at >= region->bytes)
-            continue;
-        to = origin.at + bytes_of(self, &origin);
-        from = origin.at > left.addr ? origin.at : left.addr;
-        to = to < left.end ? to : left.end;
-        if (from >= to)
-            continue;
-        part = cut(&left, from, to, origin.at);
-        um_range_saw(&wait->range[i], &part);
-        left = from - left.addr > left.end - to ? cut(&left, left.addr, from, 0)
-                                                : cut(&left, to, left.end, 0);
-    }
-    return left;
-}
-
-static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, um_range_seen_t seen)
-{
-    const region_t *region = region_by_id(self, id);
-    const recent_t *cause;
+    const um_read_region_t *region = um_read_region(self, id);
+    const um_read_recent_t *cause;
     um_range_seen_t left;
-    wait_t *wait;
+    um_read_wait_t *wait;
     um_range_t *range;
 
     if (!region || !region->place || seen.end <= region->addr ||
@@ -539,11 +282,11 @@ static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, u
     seen.addr = seen.addr > region->addr ? seen.addr - region->addr : 0;
     seen.end -= region->addr;
     seen.end = seen.end < region->bytes ? seen.end : region->bytes;
-    wait = wait_of(self, cause->key);
+    wait = um_read_make_wait(self, cause->key);
     wait->lru.used = wait->lru.used > cause->seq ? wait->lru.used : cause->seq;
     if (wait->lru.used > cause->seq)
         return; /* heard of too late: it has occurred again since */
-    left = saw_of_arguments(self, wait, cause, region, &seen);
+    left = um_read_saw_of_arguments(self, wait, cause, region, &seen);
     /* The driver takes along what is left of a block. */
     if (left.end - left.addr < seen.end - seen.addr && left.end - left.addr < UM_BLOCK_BYTES)
         return;
@@ -551,29 +294,29 @@ static void on_read(readback_t *self, uint32_t id, uint64_t ns, uint32_t sync, u
         um_range_saw(range, &left);
 }
 
-static void on_alloc(readback_t *self, const um_ev_region_alloc_t *alloc)
+static void on_alloc(um_readback_t *self, const um_ev_region_alloc_t *alloc)
 {
-    region_t *region = &self->region[alloc->region % REGIONS];
+    um_read_region_t *region = &self->region[alloc->region % UM_READ_REGIONS];
 
     if (alloc->family != UM_FAMILY_MANAGED)
         return;
     if (region->id)
         um_place_leave(&self->places, region->place, region->id);
-    *region = (region_t){.id = alloc->region,
-                         .addr = alloc->addr,
-                         .bytes = alloc->bytes,
-                         .role = um_region_role(alloc),
-                         .place = um_place_enter(&self->places, alloc)};
+    *region = (um_read_region_t){.id = alloc->region,
+                                 .addr = alloc->addr,
+                                 .bytes = alloc->bytes,
+                                 .role = um_region_role(alloc),
+                                 .place = um_place_enter(&self->places, alloc)};
 }
 
-static void on_free(readback_t *self, uint32_t id)
+static void on_free(um_readback_t *self, uint32_t id)
 {
-    region_t *region = &self->region[id % REGIONS];
+    um_read_region_t *region = &self->region[id % UM_READ_REGIONS];
 
     if (!id || region->id != id)
         return;
     um_place_leave(&self->places, region->place, id);
-    *region = (region_t){0};
+    *region = (um_read_region_t){0};
 }
 
 /* ---- from run to run ---- */
@@ -582,19 +325,19 @@ enum { WAIT_KEY = 0, PLACE, FROM, TO, PERIOD, NTH };
 
 /* Once it was seen often enough, and lately, it is acted upon at its first occurrence; else after one
  * that bears it out. */
-static void on_learned(readback_t *self, const um_ev_learned_t *learned)
+static void on_learned(um_readback_t *self, const um_ev_learned_t *learned)
 {
     const uint64_t *value = learned->value;
-    wait_t *wait;
+    um_read_wait_t *wait;
     uint32_t i;
 
     if (strcmp(learned->who, "readback") != 0 || learned->count < UM_RANGE_AGREED ||
         !value[WAIT_KEY] || !value[PLACE] || value[TO] <= value[FROM] || !value[PERIOD] ||
         value[PERIOD] > UINT32_MAX)
         return;
-    wait = wait_of(self, value[WAIT_KEY]);
-    i = learned->slot == UM_SLOT_NONE ? 0 : RANGES;
-    for (uint32_t end = i ? ALL : RANGES; i < end; i++)
+    wait = um_read_make_wait(self, value[WAIT_KEY]);
+    i = learned->slot == UM_SLOT_NONE ? 0 : UM_READ_RANGES;
+    for (uint32_t end = i ? UM_READ_ALL : UM_READ_RANGES; i < end; i++)
         if (!wait->range[i].place) {
             wait->range[i] =
                 (um_range_t){.place = value[PLACE],
@@ -612,7 +355,7 @@ static void on_learned(readback_t *self, const um_ev_learned_t *learned)
         }
 }
 
-static void tell(const wait_t *wait, uint32_t i, um_event_fn emit, void *ctx)
+static void tell(const um_read_wait_t *wait, uint32_t i, um_event_fn emit, void *ctx)
 {
     const um_range_t *range = &wait->range[i];
     um_event_t event = {.type = UM_EV_LEARNED};
@@ -622,7 +365,7 @@ static void tell(const wait_t *wait, uint32_t i, um_event_fn emit, void *ctx)
                           .kernel = "",
                           .shape = um_mix(um_mix(wait->lru.key, range->place), range->nth),
                           .role = range->role,
-                          .slot = i < RANGES ? UM_SLOT_NONE : i - RANGES,
+                          .slot = i < UM_READ_RANGES ? UM_SLOT_NONE : i - UM_READ_RANGES,
                           .age = range->held ? 0 : range->age,
                           .count = range->agreed >= UM_RANGE_AGREED ? range->times : 0,
                           .value = {[WAIT_KEY] = wait->lru.key,
@@ -636,10 +379,10 @@ static void tell(const wait_t *wait, uint32_t i, um_event_fn emit, void *ctx)
 
 static void tell_learned(const void *state, um_event_fn emit, void *ctx)
 {
-    const readback_t *self = state;
+    const um_readback_t *self = state;
 
-    for (uint32_t w = 0; w < WAITS; w++)
-        for (uint32_t i = 0; i < ALL; i++) {
+    for (uint32_t w = 0; w < UM_READ_WAITS; w++)
+        for (uint32_t i = 0; i < UM_READ_ALL; i++) {
             const um_range_t *range = &self->wait[w].range[i];
 
             /* Where one that moves would be in another run is not known. */
@@ -651,7 +394,7 @@ static void tell_learned(const void *state, um_event_fn emit, void *ctx)
 
 static void observe(void *state, const um_event_t *event)
 {
-    readback_t *self = state;
+    um_readback_t *self = state;
 
     switch (event->type) {
     case UM_EV_LAUNCH:
@@ -711,53 +454,22 @@ static void observe(void *state, const um_event_t *event)
 
 /* ---- deciding ---- */
 
-/* Whether a look at the argument could tell anything: not where it was brought as a whole, and seldom where the CPU
- * has never taken any of it. */
-static bool is_asked(const um_range_t *range)
-{
-    if (range->pending)
-        return range->left_out;
-    return range->period || range->count <= TRIES || range->count % SELDOM == 0;
-}
-
-/* What the waits since the launch before had: the arguments that move, which this launch does not take. */
-static void look_back(const readback_t *self, const um_view_t *view)
-{
-    const recent_t *recent;
-
-    for (uint32_t n = 0; (recent = since_launch(self, n)); n++) {
-        const wait_t *wait = find_wait(self, recent->key);
-
-        for (uint32_t i = RANGES; wait && wait->lru.used == recent->seq && i < ALL; i++) {
-            origin_t origin = origin_of(self, wait, i, &recent->given);
-            uint64_t bytes;
-
-            if (!wait->range[i].place || !origin.region || !is_asked(&wait->range[i]))
-                continue;
-            bytes = bytes_of(self, &origin);
-            if (bytes >= self->rules.min)
-                um_view_look(view, origin.region->id, origin.region->addr + origin.at,
-                             bytes < self->limit ? bytes : self->limit);
-        }
-    }
-}
-
 /* Looks, so that what the CPU took is told; proposes nothing. */
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
 {
-    const readback_t *self = state;
+    const um_readback_t *self = state;
     const um_stretch_t *stretch = um_view_stretch(view);
     um_extent_t extent;
 
     (void)hints;
     if (stretch->first_of_launch)
-        look_back(self, view);
+        um_read_look_back(self, view);
     if (stretch->range_bytes <= self->limit && stretch->range_bytes >= self->rules.min)
         um_view_extents(view, stretch->region, stretch->addr, stretch->bytes, &extent, 1);
 }
 
-static void bring(const um_view_t *view, um_hints_t *hints, const region_t *region, uint64_t from,
-                  uint64_t to)
+static void bring(const um_view_t *view, um_hints_t *hints, const um_read_region_t *region,
+                  uint64_t from, uint64_t to)
 {
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
     uint64_t end = region->addr + to;
@@ -779,7 +491,7 @@ static void bring(const um_view_t *view, um_hints_t *hints, const region_t *regi
 }
 
 /* `end`, or where the range's last block begins. */
-static uint64_t without_last_block(const region_t *region, uint64_t from, uint64_t end)
+static uint64_t without_last_block(const um_read_region_t *region, uint64_t from, uint64_t end)
 {
     uint64_t stop = (region->addr + end - 1) / UM_BLOCK_BYTES * UM_BLOCK_BYTES;
 
@@ -788,17 +500,17 @@ static uint64_t without_last_block(const region_t *region, uint64_t from, uint64
 
 static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hints)
 {
-    const readback_t *self = state;
-    const recent_t *recent = latest(self, key_of(self, um_view_sync(view)));
-    const wait_t *wait = recent ? find_wait(self, recent->key) : NULL;
+    const um_readback_t *self = state;
+    const um_read_recent_t *recent = um_read_latest(self, key_of(self, um_view_sync(view)));
+    const um_read_wait_t *wait = recent ? um_read_wait(self, recent->key) : NULL;
 
-    for (uint32_t i = 0; wait && i < ALL; i++) {
+    for (uint32_t i = 0; wait && i < UM_READ_ALL; i++) {
         const um_range_t *range = &wait->range[i];
-        origin_t origin = {0};
+        um_read_origin_t origin = {0};
         uint64_t from, end;
 
         if (range->pending)
-            origin = origin_of(self, wait, i, &recent->given);
+            origin = um_read_origin(self, wait, i, &recent->given);
         if (!origin.region)
             continue;
         from = origin.at + range->addr;
@@ -813,7 +525,7 @@ const um_advisor_ops_t um_advisor_readback = {
     .abi = UM_ADVISOR_ABI,
     .name = "readback",
     .doc = "what the cpu reads after a wait: to the cpu, as it enters the wait",
-    .state_bytes = sizeof(readback_t),
+    .state_bytes = sizeof(um_readback_t),
     .options = options,
     .observe = observe,
     .decide = decide,
