@@ -445,4 +445,6 @@ void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out)
     out->hinted_launches = atomic_load(&hinter->hinted_launches);
     out->declined = atomic_load(&hinter->declined);
     out->no_hints = atomic_load(&hinter->takes_hints) ? NULL : atomic_load(&hinter->no_hints);
+    if (!hinter->n_advisors)
+        out->no_hints = "none of the advisors that were named is there";
 }

@@ -62,7 +62,8 @@ typedef struct um_hinter_stats {
     um_guard_stats_t guard;
     uint64_t hinted_launches; /* at least one piece was admitted for them */
     uint64_t declined;        /* arguments that advisors left alone on purpose */
-    const char *no_hints;     /* why no GPU here takes hints, NULL = one does or none was seen */
+    const char *
+        no_hints; /* why nobody gives or takes hints here, NULL = a GPU takes them or none was seen */
 } um_hinter_stats_t;
 void um_hinter_stats(const um_hinter_t *hinter, um_hinter_stats_t *out); /* any thread */
 

@@ -278,6 +278,20 @@ Test(hinter, asks_only_the_advisors_named)
     stop();
 }
 
+Test(hinter, says_that_nobody_is_asked)
+{
+    um_hinter_stats_t stats;
+
+    start_on(FAKE_GOOD_GPU, "aheed", 4096 * MIB);
+    um_hinter_stats(hinter, &stats);
+    cr_assert_str_eq(stats.no_hints, "none of the advisors that were named is there");
+    stop();
+    start();
+    um_hinter_stats(hinter, &stats);
+    cr_assert_null(stats.no_hints);
+    stop();
+}
+
 static char warned[512];
 
 static void hear(void *ctx, int level, const char *line)
