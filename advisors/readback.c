@@ -472,8 +472,10 @@ static void bring(const um_view_t *view, um_hints_t *hints, const um_read_region
                   uint64_t from, uint64_t to)
 {
     um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
-    uint64_t end = region->addr + to;
+    uint64_t end = region->addr + to, addr, bytes;
 
+    if (!um_view_region(view, region->id, &addr, &bytes))
+        return; /* nobody knows what there is of it */
     for (uint64_t at = region->addr + from, stop; at < end; at = stop) {
         size_t n;
 

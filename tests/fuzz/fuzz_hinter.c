@@ -213,9 +213,26 @@ static void allocate(unsigned n)
     feed(&event);
 }
 
+/* Of what is there already, so that seeds stay what they are: integers, counters, addresses, floating point. */
+static uint32_t scalars_of(uint8_t shape, um_scalar_t *out)
+{
+    static const uint64_t odd[] = {0,          1,          1000000,       UINT32_MAX,
+                                   1ULL << 63, UINT64_MAX, 0x7e0000000000};
+    uint32_t n = shape % 11;
+
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (um_scalar_t){.slot = i % 7 == 6 ? UINT32_MAX - i : 8 + i,
+                               .size_bytes = shape % 13 == 12 ? shape : 4 + 4 * (i % 2),
+                               .value = (answers + i) % 3   ? (shape / 11 + 1) * (100000 + i)
+                                        : (answers + i) % 5 ? odd[(answers + i) / 8 % 7]
+                                                            : answers};
+    return n;
+}
+
 static void launch(void)
 {
     static um_arg_t args[ARGS];
+    static um_scalar_t scalars[11];
     um_event_t event = {.type = UM_EV_LAUNCH};
     uint8_t shape = (uint8_t)take(1), which = 0;
     uint32_t n = shape % 32 == 31 ? ARGS : shape % 8;
@@ -239,7 +256,9 @@ static void launch(void)
                                       .flags = shape == 77 ? UM_LAUNCH_CAPTURED : 0,
                                       .graph = shape % 11 == 0,
                                       .n_args = n,
-                                      .args = args};
+                                      .n_scalars = scalars_of(shape, scalars),
+                                      .args = args,
+                                      .scalars = scalars};
     feed(&event);
 }
 
@@ -366,7 +385,7 @@ static void learned(void)
 
     l->who = who[pick < 224 ? pick % 7 : 7];
     pick = (uint8_t)take(1);
-    l->what = what[pick < 128 ? pick % 7 : pick % 13];
+    l->what = pick > 240 ? "integer" : what[pick < 128 ? pick % 7 : pick % 13];
     l->kernel = "_Z1kPKfPf";
     l->shape = take(2);
     l->role = take(1);

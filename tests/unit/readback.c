@@ -1,6 +1,7 @@
 /* What the CPU reads after a wait is there when it leaves it. */
 #include <criterion/criterion.h>
 
+#include "advisors/mix.h"
 #include "program_fake.h"
 
 /* One round: the GPU writes a region, the CPU waits and reads [offset, offset+bytes) of it. */
@@ -394,6 +395,25 @@ Test(readback, a_profile_of_several_waits_comes_back_whole)
     cr_assert_eq(round_again(16 * MIB), 1);
     program_stop_and_keep("readback");
     cr_assert_eq(kept.n, 6);
+}
+
+/* A trace can say anything. What umrt does not keep track of is not gone through, piece by piece. */
+Test(readback, what_is_told_of_a_region_beyond_measure_does_nothing)
+{
+    const um_arg_t arg = {.region = 1};
+    um_event_t alloc = event_alloc(1, 1, FAKE_BASE, (uint64_t)1 << 62);
+    um_event_t launch = event_launch(2, 1, &arg, 1);
+
+    first_run();
+    kept.event[0].u.learned.value[1] = um_mix(um_region_role(&alloc.u.region_alloc), 0) | 1;
+    kept.event[0].u.learned.value[2] = 0;
+    kept.event[0].u.learned.value[3] = alloc.u.region_alloc.bytes;
+    program_start_again("readback", 1);
+    feed(alloc);
+    launch.u.launch.kernel = 7;
+    feed(launch);
+    cr_assert_eq(wait_all(), 0);
+    program_stop();
 }
 
 Test(readback, nonsense_in_a_profile_does_nothing)
