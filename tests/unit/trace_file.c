@@ -183,15 +183,23 @@ Test(trace_file, keeps_large_argument_lists)
     um_arg_t *args = calloc(N, sizeof(*args));
     for (uint32_t i = 0; i < N; i++)
         args[i] = (um_arg_t){i, i % 7, i * 3, (uint64_t)i << 21};
+    um_scalar_t *scalars = calloc(N, sizeof(*scalars));
+    for (uint32_t i = 0; i < N; i++)
+        scalars[i] = (um_scalar_t){i, 4 + i % 2 * 4, i % 3 ? UINT64_MAX - i : (uint64_t)i << 13};
     um_trace_writer_t *writer = create(NULL);
     um_event_t event = {.type = UM_EV_LAUNCH};
     const um_event_t *back;
     event.u.launch.args = args;
+    event.u.launch.scalars = scalars;
     for (uint32_t n = 0; n <= N; n += N / 10) {
         event.u.launch.n_args = n;
+        event.u.launch.n_scalars = N - n;
         cr_assert_eq(um_trace_writer_put(writer, &event), UM_OK);
     }
+    event.u.launch.n_scalars = UINT32_MAX;
+    cr_assert_eq(um_trace_writer_put(writer, &event), UM_ERR_INVALID);
     event.u.launch.n_args = UINT32_MAX;
+    event.u.launch.n_scalars = 0;
     cr_assert_eq(um_trace_writer_put(writer, &event), UM_ERR_INVALID);
     cr_assert_eq(um_trace_writer_close(writer), UM_OK);
 
@@ -205,8 +213,15 @@ Test(trace_file, keeps_large_argument_lists)
             cr_assert_eq(back->u.launch.args[i].region, args[i].region);
             cr_assert_eq(back->u.launch.args[i].region_offset_bytes, args[i].region_offset_bytes);
         }
+        cr_assert_eq(back->u.launch.n_scalars, N - n);
+        for (uint32_t i = 0; i < N - n; i++) {
+            cr_assert_eq(back->u.launch.scalars[i].slot, scalars[i].slot);
+            cr_assert_eq(back->u.launch.scalars[i].size_bytes, scalars[i].size_bytes);
+            cr_assert_eq(back->u.launch.scalars[i].value, scalars[i].value);
+        }
     }
     check_clean_end(reader);
+    free(scalars);
     free(args);
 }
 
