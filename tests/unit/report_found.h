@@ -28,6 +28,7 @@ static inline const char *text_of(json_t *finding, const char *key)
 static inline void drop_report(void)
 {
     json_decref(json);
+    json = NULL;
 }
 
 /* ---- streams for more than one file ---- */
