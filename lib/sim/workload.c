@@ -87,9 +87,9 @@ const char *um_workload_kind_means(um_workload_kind_t kind)
 
 /* ---- failing ----------------------------------------------------------------------------------- */
 
-static um_status_t fail(um_workload_builder_t *builder, um_status_t status)
+um_status_t um_workload_builder_fail(um_workload_builder_t *builder, um_status_t status)
 {
-    if (builder->status == UM_OK) {
+    if (builder->status == UM_OK && status != UM_OK) {
         builder->status = status;
         snprintf(builder->error, sizeof builder->error, "%.200s: %s", builder->owned->w.name,
                  um_status_string(status));
@@ -137,7 +137,7 @@ static void *keep(um_workload_builder_t *builder, const void *bytes, size_t n)
 
         chunk = malloc(sizeof *chunk + size);
         if (!chunk) {
-            fail(builder, UM_ERR_NO_MEMORY);
+            um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
             return NULL;
         }
         chunk->used = 0;
@@ -280,7 +280,7 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
                                  a->region, builder->regions[builder->live[at]].id);
         if (!um_grow(&builder->live, &builder->live_size, builder->n_live + 1,
                      sizeof *builder->live))
-            return fail(builder, UM_ERR_NO_MEMORY);
+            return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
         memmove(&builder->live[at + 1], &builder->live[at],
                 (builder->n_live - at) * sizeof *builder->live);
         builder->live[at] = (uint32_t)builder->n_regions;
@@ -295,7 +295,7 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
     if (!um_grow(&builder->regions, &builder->regions_size, builder->n_regions + 1,
                  sizeof *builder->regions) ||
         um_ids_put(&builder->ids, a->region, (uint32_t)builder->n_regions) != UM_OK)
-        return fail(builder, UM_ERR_NO_MEMORY);
+        return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
     builder->regions[builder->n_regions++] = r;
     return UM_ERR_BUSY; /* it becomes a step */
 }
@@ -423,7 +423,7 @@ um_status_t um_workload_builder_step(um_workload_builder_t *builder, const um_ev
     if (builder->status != UM_OK)
         return builder->status;
     if (builder->n_steps >= UINT32_MAX - 1)
-        return fail(builder, UM_ERR_FULL);
+        return um_workload_builder_fail(builder, UM_ERR_FULL);
     if (event && event->type == UM_EV_REGION_ALLOC)
         status = alloc(builder, event);
     else if (event && event->type == UM_EV_REGION_FREE)
@@ -434,7 +434,7 @@ um_status_t um_workload_builder_step(um_workload_builder_t *builder, const um_ev
         return status;
     if (!um_grow(&builder->steps, &builder->steps_size, builder->n_steps + 1,
                  sizeof *builder->steps))
-        return fail(builder, UM_ERR_NO_MEMORY);
+        return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
     if (event) {
         step.event = keep_event(builder, event);
         if (!step.event)
@@ -459,7 +459,7 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
     if (step >= builder->n_steps || touch->kind < UM_ACCESS_READ ||
         touch->kind > UM_ACCESS_ATOMIC ||
         (builder->steps[step].event && builder->steps[step].event->type != UM_EV_LAUNCH))
-        return fail(builder, UM_ERR_INVALID);
+        return um_workload_builder_fail(builder, UM_ERR_INVALID);
     r = find(builder, touch->region);
     if (!r || !r->managed || r->born > step || r->gone <= step || !touch->bytes ||
         touch->addr < r->addr || touch->addr + touch->bytes < touch->addr ||
@@ -472,7 +472,7 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
                  sizeof *builder->touches) ||
         !um_grow(&builder->step_of, &builder->step_of_size, builder->n_touches + 1,
                  sizeof *builder->step_of))
-        return fail(builder, UM_ERR_NO_MEMORY);
+        return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
     if (builder->n_touches > 0 && builder->step_of[builder->n_touches - 1] > step)
         builder->sorted = false;
     builder->step_of[builder->n_touches] = (uint32_t)step;
@@ -486,7 +486,7 @@ um_status_t um_workload_builder_touch(um_workload_builder_t *builder, const um_t
     if (builder->status != UM_OK)
         return builder->status;
     return builder->n_steps > 0 ? um_workload_builder_touch_at(builder, builder->n_steps - 1, touch)
-                                : fail(builder, UM_ERR_INVALID);
+                                : um_workload_builder_fail(builder, UM_ERR_INVALID);
 }
 
 size_t um_workload_builder_steps(const um_workload_builder_t *builder)
@@ -530,7 +530,7 @@ static um_status_t sort_touches(um_workload_builder_t *builder)
         return UM_OK;
     sorted = malloc(builder->n_touches * sizeof *sorted);
     if (!sorted)
-        return fail(builder, UM_ERR_NO_MEMORY);
+        return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
     for (size_t i = 0; i < builder->n_touches; i++)
         sorted[builder->steps[builder->step_of[i]].first_touch++] = builder->touches[i];
     for (size_t i = 0; i < builder->n_steps; i++)

@@ -26,6 +26,9 @@ void um_workload_builder_forgive(um_workload_builder_t *builder);
 um_status_t um_workload_builder_refuse(um_workload_builder_t *builder, const um_event_t *event,
                                        const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* It cannot go on, for a reason that is no event's; the first reason is the one that is told. UM_OK does nothing. Returns
+ * the builder's status. */
+um_status_t um_workload_builder_fail(um_workload_builder_t *builder, um_status_t status);
 void um_workload_builder_drop(um_workload_builder_t *builder); /* NULL is fine */
 
 #endif

@@ -32,10 +32,9 @@ struct um_workload_loader {
     um_recorded_t *recorded; /* NULL: accesses are told */
     bool strict; /* every access is told, nothing is missing: contradictions are refused */
     bool imported;
-    bool unwaited;      /* imported: kernels have begun since the last wait */
-    uint32_t made;      /* imported: ids for those that have none, from the top */
-    uint32_t tid;       /* of the step before: faults of the CPU do not say theirs */
-    um_status_t status; /* not the builder's: no memory here */
+    bool unwaited; /* imported: kernels have begun since the last wait */
+    uint32_t made; /* imported: ids for those that have none, from the top */
+    uint32_t tid;  /* of the step before: faults of the CPU do not say theirs */
     launched_t *launches;
     size_t n_launches, launches_size;
     um_ids_t by_correlation; /* -> index of the launch */
@@ -71,8 +70,7 @@ um_status_t um_workload_loader_new(const char *name, um_workload_kind_t kind, bo
 
 static void refuse(um_workload_loader_t *loader, um_status_t status)
 {
-    if (loader->status == UM_OK)
-        loader->status = status;
+    um_workload_builder_fail(loader->builder, status);
 }
 
 /* ---- time of the program's threads ------------------------------------------------------------- */
@@ -413,13 +411,8 @@ um_status_t um_workload_loader_finish(um_workload_loader_t *loader, um_workload_
     for (size_t i = 0; !loader->recorded && i < loader->n_launches; i++)
         um_workload_builder_at(loader->builder, loader->launches[i].step)->compute_ns =
             loader->launches[i].busy_ns;
-    status = loader->status;
-    if (status == UM_OK) {
-        status = um_workload_builder_finish(loader->builder, out, error, error_bytes);
-        loader->builder = NULL;
-    } else if (error) {
-        snprintf(error, error_bytes, "%s", um_status_string(status));
-    }
+    status = um_workload_builder_finish(loader->builder, out, error, error_bytes);
+    loader->builder = NULL;
     um_workload_loader_drop(loader);
     return status;
 }

@@ -393,3 +393,25 @@ Test(recorded, real_recordings_load)
         um_workload_free(w);
     }
 }
+
+/* The records that follow are refused as well; the first reason is the one to know. */
+Test(recorded, a_launch_that_is_refused_is_told_of_whatever_the_records_say)
+{
+    um_workload_t *workload = NULL;
+    char line[256] = "";
+    uint64_t start;
+
+    begin(UM_WORKLOAD_RECORDED);
+    region(1, BASE, 8 * MIB);
+    kernel(1, UM_PARAM_POINTER);
+    start = launch(1, 1, MS);
+    gpu_fault(start + 1000, BASE, UM_ACCESS_WRITE);
+    migrate(start + 2000, BASE, 2 * MIB, UM_DEVICE_HOST, 0, UM_CAUSE_COHERENCE, 1000);
+    sync_enter_and_exit();
+    launch(1, 7, MS);
+    cpu_fault(now += 1000, BASE, UM_ACCESS_READ);
+    migrate(now += 1000, BASE, 2 * MIB, 0, UM_DEVICE_HOST, UM_CAUSE_COHERENCE, 1000);
+    cr_assert_eq(um_workload_loader_finish(loader, &workload, line, sizeof line), UM_ERR_INVALID);
+    cr_assert_eq(strncmp(line, "recorded: launch at ", 20), 0, "%s", line);
+    cr_assert_not_null(strstr(line, "points into region 7, which is not alive"), "%s", line);
+}
