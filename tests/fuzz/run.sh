@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds every tests/fuzz/fuzz_*.c with libFuzzer, AddressSanitizer and UBSan in ./fuzz and runs each
 # for a while on a copy of its seed corpus. A finding is kept in fuzz/NAME.findings.
-# usage: run.sh SRCDIR SECONDS CLANG
+# usage: run.sh SRCDIR SECONDS CLANG. FUZZ_SEED=N: the same inputs each time, as far as the time goes.
 set -eu
 srcdir=$1 seconds=$2 clang=$3
 command -v "$clang" >/dev/null || { echo "fuzz: needs clang" >&2; exit 1; }
@@ -27,7 +27,7 @@ for source in "$srcdir"/tests/fuzz/fuzz_*.c; do
     [ ! -d "$seeds" ] || cp -rf "$seeds/." "$name.corpus/"
     chmod -R u+w "$name.corpus"
     echo "== $name, $seconds s"
-    if ! "./$name" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+    if ! "./$name" -seed="${FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
         -artifact_prefix="$name.findings/" "$name.corpus" >"$name.log" 2>&1; then
         findings=$((findings + 1))
         tail -40 "$name.log"
