@@ -3,11 +3,12 @@
 
 #include "footprint_impl.h"
 
-#define PLACES     8u  /* for a record in the table */
-#define FAR_OFF    30u /* percent: a density that far from what was believed contradicts it */
-#define PRIOR_MOST 4u  /* what another run's word weighs at most */
-#define PER        256u
-#define GRID_MOST  ((uint64_t)1 << 48)
+#define PLACES      8u  /* for a record in the table */
+#define FAR_OFF     30u /* percent: a density that far from what was believed contradicts it */
+#define PRIOR_MOST  4u  /* what another run's word weighs at most */
+#define PER         256u
+#define SOUGHT_MOST 32u /* launches that are watched to find the integer that says where they end */
+#define GRID_MOST   ((uint64_t)1 << 48)
 
 static uint64_t mix(uint64_t x, uint64_t y)
 {
@@ -237,18 +238,44 @@ static void generalise(um_record_t *record, uint64_t shape, uint64_t grid_blocks
     record->shape_seen = shape;
 }
 
+static uint64_t width_of(const um_span_t *span)
+{
+    return span->hi == UM_FAR ? UM_FAR : span->hi - span->lo;
+}
+
+/* When it is watched again: soon, while it shows what was not known; ever later once it does not. */
+static void set_interval(um_shape_t *shape, bool news)
+{
+    if (news)
+        shape->interval = 1;
+    else if (2 * shape->interval < UM_WIDEST)
+        /* Odd numbers: of launches that differ by turns all have their turn. */
+        shape->interval = 2 * shape->interval + 1;
+}
+
+/* An integer may say where it ends, but which is not known yet. */
+static bool seeks_integer(um_shape_t *shape, const um_record_t *record,
+                          const um_integers_t *integers)
+{
+    return shape->varies && um_footprint_integer_is_open(record, integers) &&
+           shape->sought++ < SOUGHT_MOST;
+}
+
 void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, const um_seen_t *seen)
 {
     um_record_t *record = um_footprint_find(footprints, watch->kernel, watch->argument.slot);
     um_shape_t *shape = um_footprint_find_shape(record, watch->shape);
     um_span_t by_integer, *end = &by_integer;
     uint32_t density, before;
-    bool agreed;
+    uint64_t width;
+    bool agreed, narrower;
 
     if (!shape)
         return; /* forgotten meanwhile */
     before = shape->density;
+    width = shape->end.sure ? width_of(&shape->end) : UM_FAR;
     agreed = agrees(&shape->end, seen->last, seen->clear, UM_BLOCK_BYTES);
+    narrower = width_of(&shape->end) < width - width / 4;
     shape->varies |= !agreed;
     if (shape->varies && um_footprint_by_integer(record, &watch->integers, end))
         agreed = seen->last <= end->hi + UM_BLOCK_BYTES &&
@@ -282,10 +309,7 @@ void um_footprint_learn(um_footprints_t *footprints, const um_watch_t *watch, co
     um_footprint_note_holes(shape, seen);
     shape->age = 0;
     shape->seen++;
-    /* Odd numbers: of launches that differ by turns all have their turn. */
-    shape->interval = !agreed                           ? 1
-                      : 2 * shape->interval < UM_WIDEST ? 2 * shape->interval + 1
-                                                        : shape->interval;
+    set_interval(shape, !agreed || narrower || seeks_integer(shape, record, &watch->integers));
     generalise(record, watch->shape, watch->grid_blocks, seen->last, seen->clear, shape->density);
     footprints->stats.observations++;
     footprints->stats.contrary += !agreed;

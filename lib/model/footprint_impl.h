@@ -46,6 +46,7 @@ typedef struct um_shape {
     uint64_t reach;   /* the furthest end of what was ever seen touched */
     bool holes;       /* blocks before it were seen not to be */
     bool varies;      /* launches of it ended where others had not */
+    uint32_t sought;  /* watched to find the integer that says where */
 } um_shape_t;
 
 /* That the end is in proportion to an integer argument. */
@@ -218,6 +219,8 @@ bool um_footprint_by_integer(const um_record_t *record, const um_integers_t *lau
                              um_span_t *end);
 /* The slot of the integer that says so, as a bit; 0 = none. record NULL is fine. */
 uint64_t um_footprint_integer_slot(const um_record_t *record, const um_integers_t *launch);
+/* May one of these say so that is not proven yet? record NULL is fine. */
+bool um_footprint_integer_is_open(const um_record_t *record, const um_integers_t *launch);
 /* Where to look to know the likeliest integer more exactly; 0 = nowhere. record NULL is fine. */
 uint64_t um_footprint_integer_doubt(const um_record_t *record, const um_integers_t *launch);
 /* Another run's word; false = it is no sense, or this run knows better. */

@@ -158,6 +158,13 @@ uint64_t um_footprint_integer_slot(const um_record_t *record, const um_integers_
     return integer ? (uint64_t)1 << integer->slot % 64 : 0;
 }
 
+bool um_footprint_integer_is_open(const um_record_t *record, const um_integers_t *launch)
+{
+    uint64_t value = 0;
+
+    return !best(record, launch, true, &value) && best(record, launch, false, &value);
+}
+
 uint64_t um_footprint_integer_doubt(const um_record_t *record, const um_integers_t *launch)
 {
     uint64_t value = 0;

@@ -503,12 +503,13 @@ static void elements(void)
 
     fill(data, bytes, 0);
     for (int r = 0; r <= 24; r++) {
-        uint64_t count = (r < 24 ? mib[r % 6] : 48) << 20 >> 2;
+        uint64_t count = (r < 24 ? mib[r % 6] : 64) << 20 >> 2;
 
         for (uint64_t i = 0; i < bytes / sizeof(float); i += 1024)
             floats(data)[i] += 1;
         launch(add_one, NULL, (void *[]){&data, &count});
         CHECK(cuCtxSynchronize());
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* where it stopped can be seen */
         printf("%.0f\n", sum(data, 1 << 20));
     }
     CHECK(cuMemFree(data));

@@ -145,17 +145,17 @@ last() {
 }
 near() {
     local off=$(($1 - $2))
-    [ "${off#-}" -le 8 ] || { echo "$1 MiB of $2"; return 1; }
+    [ "${off#-}" -le 6 ] || { echo "$1 MiB of $2"; return 1; }
 }
 elements() { as_alone --advisors first_touch,ahead -q --guard-per-mille 0 --profile elements.ump -t t.umt; }
 learned() { "$umrt" profile show elements.ump | grep -qE 'footprint +integer .*parameter 1 '; }
 ok "elements: the same" elements
 ok "elements: the integer is in the trace" grep -q ' launch .*scalars=\[{slot=1,size_bytes=8,value=12582912}\]' <("$umrt" dump t.umt)
-# Where a kernel stopped is only seen within 2 ms: on a busy machine it may take more than one run.
-for _ in 1 2 3 4 5; do learned || elements; done
+# Where a kernel stopped is only seen within 2 ms of the wait: on a busy machine that may take several runs.
+for _ in {1..9}; do learned && break || elements; done
 ok "elements: which of the integers it is is learned, and kept in the profile" learned
 ok "elements: another run with it, the same" elements
-ok "elements: what a value takes that has not been before is brought, and no more" near "$(last)" 48
+ok "elements: what a value takes that has not been before is brought, and no more" near "$(last)" 64
 
 # Advice is given, but not where the program gives it.
 advice() { awk '$1 ~ /^libumrt/ && $2 ~ /^cuMemAdvise/ { n += $3 } END { print n + 0 }' calls; }

@@ -76,6 +76,15 @@ static uint64_t round_of(uint64_t bytes, uint64_t touched)
     return hinted(first);
 }
 
+Test(footprint, an_end_that_is_not_known_exactly_yet_is_looked_for_in_each_launch)
+{
+    start(256 * MIB);
+    for (int i = 0; i < 4; i++)
+        round_of(256 * MIB, 100 * MIB);
+    cr_assert_leq(round_of(256 * MIB, 100 * MIB), 108 * MIB);
+    program_stop();
+}
+
 Test(footprint, sentinels_are_few_and_become_fewer)
 {
     uint64_t early = 0, late = 0;
@@ -346,6 +355,7 @@ Test(footprint, slices_between_those_of_a_launch_stay_with_the_cpu)
     point(0, 64 * MIB);
     point(0, 128 * MIB);
     launch(KERNEL);
+    taken_by_gpu(64 * MIB, 192 * MIB);
     wait_all();
     point(0, 0);
     first = launch(KERNEL);
