@@ -150,7 +150,7 @@ near() {
 elements() { as_alone --advisors first_touch,ahead -q --guard-per-mille 0 --profile elements.ump -t t.umt; }
 learned() { "$umrt" profile show elements.ump | grep -qE 'footprint +integer .*parameter 1 '; }
 ok "elements: the same" elements
-ok "elements: the integer is in the trace" grep -q ' launch .*scalars=\[{slot=1,size_bytes=8,value=12582912}\]' <("$umrt" dump t.umt)
+ok "elements: the integer is in the trace" grep -q ' launch .*scalars=\[{slot=1,size_bytes=8,value=16777216}\]' <("$umrt" dump t.umt)
 # Where a kernel stopped is only seen within 2 ms of the wait: on a busy machine that may take several runs.
 for _ in {1..9}; do learned && break || elements; done
 ok "elements: which of the integers it is is learned, and kept in the profile" learned
