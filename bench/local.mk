@@ -27,9 +27,11 @@ UM_BENCHES += %D%/bench_hint_loop
 %C%_bench_hint_loop_LDADD = libumcore.la
 EXTRA_DIST += %D%/results
 # what the driver model is back-tested against: needs nvcc to build, a GPU to run
-EXTRA_DIST += %D%/backtest.cu
+um_backtest = %D%/backtest.cu %D%/backtest_json.h %D%/backtest_measure.h %D%/backtest_ops.h \
+	%D%/backtest_patterns.h %D%/backtest_race.h %D%/backtest_run.h
+EXTRA_DIST += $(um_backtest)
 examples: %D%/backtest
-%D%/backtest: $(top_srcdir)/%D%/backtest.cu $(top_srcdir)/examples/example.h | um-need-nvcc
+%D%/backtest: $(um_backtest:%=$(top_srcdir)/%) $(top_srcdir)/examples/example.h | um-need-nvcc
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(NVCC) $(NVCCFLAGS) -std=c++17 -o $@ $<
 CLEANFILES += %D%/backtest

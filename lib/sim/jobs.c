@@ -32,7 +32,7 @@ static const uint32_t advice_kinds[] = {UM_HINT_READ_MOSTLY, UM_HINT_PREFERRED_L
         (at), (size), 0                                                                            \
     }
 
-/* As bench/backtest.cu declares them. */
+/* As bench/backtest_ops.h declares them. */
 static const struct {
     const char *mangled;
     bool reads, writes, writes_other; /* through the first pointer; through the second */
@@ -164,7 +164,7 @@ static um_status_t prefetch(maker_t *maker, const um_job_t *job, uint64_t step, 
     return status;
 }
 
-/* bench/backtest.cu has the same function. */
+/* bench/backtest_ops.h has the same function. */
 static uint64_t gather_page(uint64_t i, uint64_t pages)
 {
     uint64_t h = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
