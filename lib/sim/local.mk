@@ -21,6 +21,7 @@ libumtool_la_SOURCES += %D%/uvm_set.h %D%/uvm_state.h %D%/uvm.c %D%/uvm_params.c
 	%D%/uvm_check.c
 # a workload: put together, loaded, generated
 libumtool_la_SOURCES += %D%/workload.c %D%/workload_build.h %D%/workload_ids.c %D%/workload_ids.h \
+	%D%/workload_lifetimes.c %D%/workload_lifetimes.h \
 	%D%/workload_load.c %D%/workload_load.h %D%/workload_recorded.c %D%/workload_recorded.h \
 	%D%/workload_recorded_impl.h %D%/workload_concluded.c
 libumtool_la_SOURCES += %D%/gen.c %D%/gen.h %D%/gen_program.c %D%/gen_program.h %D%/gen_patterns.c

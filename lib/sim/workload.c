@@ -7,15 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bus.h"
 #include "core/grow.h"
 #include "workload_build.h"
-#include "workload_ids.h"
+#include "workload_lifetimes.h"
 
-#define CHUNK_BYTES  ((size_t)256 << 10)
-#define GPUS_MAX     8
-#define NOT_FREED    UINT64_MAX
-#define REGION_MAX   ((uint32_t)1 << 24) /* tables go by the number: 128 MiB of pointers */
-#define REGIONS_BACK 4096                /* looked at for a record that names none */
+#define CHUNK_BYTES ((size_t)256 << 10)
+#define GPUS_MAX    8
+#define REGION_MAX  ((uint32_t)1 << 24) /* tables go by the number: 128 MiB of pointers */
 
 /* Copies of events and of what they point to live in chunks, which never move. */
 typedef struct chunk {
@@ -29,13 +28,6 @@ typedef struct owned {
     chunk_t *chunks;
 } owned_t;
 
-typedef struct region {
-    uint64_t addr, bytes;
-    uint64_t born, gone; /* steps */
-    uint32_t id;
-    bool managed;
-} region_t;
-
 struct um_workload_builder {
     owned_t *owned;
     um_step_t *steps;
@@ -45,12 +37,7 @@ struct um_workload_builder {
     size_t n_touches, touches_size, step_of_size;
     bool sorted; /* touches are in order of their steps */
 
-    region_t *regions; /* all that ever were */
-    size_t n_regions, regions_size;
-    um_ids_t ids;   /* region id -> index */
-    uint32_t *live; /* indices of the managed ones alive, by address */
-    size_t n_live, live_size;
-    uint64_t live_bytes, live_memory_bytes;
+    um_lifetimes_t regions;
 
     bool forgive;
     um_status_t status; /* the first failure sticks */
@@ -126,7 +113,8 @@ um_status_t um_workload_builder_refuse(um_workload_builder_t *builder, const um_
 
 /* ---- copies ------------------------------------------------------------------------------------ */
 
-static void *keep(um_workload_builder_t *builder, const void *bytes, size_t n)
+/* Room for n bytes, NULL = no memory. */
+static void *keep(um_workload_builder_t *builder, size_t n)
 {
     chunk_t *chunk = builder->owned->chunks;
     size_t rounded = (n + 15) & ~(size_t)15;
@@ -136,10 +124,8 @@ static void *keep(um_workload_builder_t *builder, const void *bytes, size_t n)
         size_t size = rounded > CHUNK_BYTES ? rounded : CHUNK_BYTES;
 
         chunk = malloc(sizeof *chunk + size);
-        if (!chunk) {
-            um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
+        if (!chunk)
             return NULL;
-        }
         chunk->used = 0;
         chunk->size = size;
         chunk->next = builder->owned->chunks;
@@ -147,118 +133,35 @@ static void *keep(um_workload_builder_t *builder, const void *bytes, size_t n)
     }
     at = chunk->bytes + chunk->used;
     chunk->used += rounded;
-    memcpy(at, bytes, n);
     return at;
-}
-
-static void keep_text(um_workload_builder_t *builder, const char **text)
-{
-    if (*text && **text)
-        *text = keep(builder, *text, strlen(*text) + 1);
-    else
-        *text = "";
 }
 
 static const um_event_t *keep_event(um_workload_builder_t *builder, const um_event_t *event)
 {
-    um_event_t *copy = keep(builder, event, sizeof *event);
+    size_t bytes = um_event_pack(event, NULL, 0);
+    um_event_t *copy = keep(builder, bytes);
 
-    if (!copy)
-        return NULL;
-    switch (copy->type) {
-    case UM_EV_DEVICE:
-        keep_text(builder, &copy->u.device.name);
-        keep_text(builder, &copy->u.device.uuid);
-        keep_text(builder, &copy->u.device.pci);
-        break;
-    case UM_EV_CALL_SITE:
-        keep_text(builder, &copy->u.call_site.frames);
-        break;
-    case UM_EV_REGION_LABEL:
-        keep_text(builder, &copy->u.region_label.label);
-        break;
-    case UM_EV_KERNEL:
-        keep_text(builder, &copy->u.kernel.name);
-        if (copy->u.kernel.n_params)
-            copy->u.kernel.params = keep(builder, copy->u.kernel.params,
-                                         copy->u.kernel.n_params * sizeof *copy->u.kernel.params);
-        break;
-    case UM_EV_LAUNCH:
-        if (copy->u.launch.n_args)
-            copy->u.launch.args = keep(builder, copy->u.launch.args,
-                                       copy->u.launch.n_args * sizeof *copy->u.launch.args);
-        if (copy->u.launch.n_scalars)
-            copy->u.launch.scalars =
-                keep(builder, copy->u.launch.scalars,
-                     copy->u.launch.n_scalars * sizeof *copy->u.launch.scalars);
-        break;
-    case UM_EV_HINT:
-        keep_text(builder, &copy->u.hint.who);
-        keep_text(builder, &copy->u.hint.why);
-        break;
-    case UM_EV_MARK:
-        keep_text(builder, &copy->u.mark.domain);
-        keep_text(builder, &copy->u.mark.name);
-        break;
-    default: /* the others point to nothing */
-        break;
-    }
-    return builder->status == UM_OK ? copy : NULL;
+    if (copy)
+        um_event_pack(event, copy, bytes);
+    return copy;
 }
 
 /* ---- regions ----------------------------------------------------------------------------------- */
 
-static region_t *find(const um_workload_builder_t *builder, uint32_t id)
-{
-    const um_id_t *found = um_ids_find(&builder->ids, id);
-
-    return found ? &builder->regions[found->value] : NULL;
-}
-
-static uint64_t end_of(const region_t *r) /* of its last page */
-{
-    return (r->addr + r->bytes + UM_PAGE_BYTES - 1) & ~(uint64_t)(UM_PAGE_BYTES - 1);
-}
-
-/* The first live one that ends behind addr. */
-static size_t live_behind(const um_workload_builder_t *builder, uint64_t addr)
-{
-    size_t low = 0, high = builder->n_live;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const region_t *r = &builder->regions[builder->live[middle]];
-
-        if (r->addr + r->bytes <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* What a region takes on a GPU. Small ones share their blocks with others: only their bytes count. */
-static uint64_t memory_bytes(uint64_t addr, uint64_t bytes)
-{
-    if (bytes < UM_BLOCK_BYTES)
-        return bytes;
-    return ((addr + bytes - 1) / UM_BLOCK_BYTES - addr / UM_BLOCK_BYTES + 1) * UM_BLOCK_BYTES;
-}
-
 static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event)
 {
     const um_ev_region_alloc_t *a = &event->u.region_alloc;
+    um_lifetimes_t *regions = &builder->regions;
     um_workload_t *w = &builder->owned->w;
-    bool managed = a->family == UM_FAMILY_MANAGED;
-    region_t r = {.addr = a->addr,
-                  .bytes = a->bytes,
-                  .born = builder->n_steps,
-                  .gone = NOT_FREED,
-                  .id = a->region,
-                  .managed = managed};
-    size_t at;
+    um_lifetime_t r = {.addr = a->addr,
+                       .bytes = a->bytes,
+                       .born = builder->n_steps,
+                       .gone = UM_STILL_ALIVE,
+                       .id = a->region,
+                       .managed = a->family == UM_FAMILY_MANAGED};
+    const um_lifetime_t *over;
 
-    if (!a->region || find(builder, a->region))
+    if (!a->region || um_lifetimes_find(regions, a->region))
         return CONTRADICTION(builder, event, "region %" PRIu32 " %s", a->region,
                              a->region ? "was there before" : "is no number of a region");
     if (a->region > REGION_MAX)
@@ -266,57 +169,34 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
                                           "region %" PRIu32 ": numbers go up to %" PRIu32
                                           ", one an allocation",
                                           a->region, REGION_MAX);
-    if (managed) {
-        if (!a->addr || !a->bytes || a->addr + a->bytes < a->addr || end_of(&r) < a->addr)
-            return CONTRADICTION(builder, event,
-                                 "region %" PRIu32 " cannot be: %" PRIu64 " bytes at %#" PRIx64,
-                                 a->region, a->bytes, a->addr);
-        at = live_behind(builder, a->addr);
-        if (at < builder->n_live && builder->live && builder->regions &&
-            builder->regions[builder->live[at]].addr < a->addr + a->bytes)
-            return CONTRADICTION(builder, event,
-                                 "region %" PRIu32 " lies over region %" PRIu32
-                                 ", which is still alive",
-                                 a->region, builder->regions[builder->live[at]].id);
-        if (!um_grow(&builder->live, &builder->live_size, builder->n_live + 1,
-                     sizeof *builder->live))
-            return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
-        memmove(&builder->live[at + 1], &builder->live[at],
-                (builder->n_live - at) * sizeof *builder->live);
-        builder->live[at] = (uint32_t)builder->n_regions;
-        builder->n_live++;
-        builder->live_bytes += a->bytes;
-        builder->live_memory_bytes += memory_bytes(a->addr, a->bytes);
-        if (builder->live_bytes > w->managed_peak_bytes)
-            w->managed_peak_bytes = builder->live_bytes;
-        if (builder->live_memory_bytes > w->memory_peak_bytes)
-            w->memory_peak_bytes = builder->live_memory_bytes;
-    }
-    if (!um_grow(&builder->regions, &builder->regions_size, builder->n_regions + 1,
-                 sizeof *builder->regions) ||
-        um_ids_put(&builder->ids, a->region, (uint32_t)builder->n_regions) != UM_OK)
+    if (r.managed &&
+        (!a->addr || !a->bytes || a->addr + a->bytes < a->addr || um_lifetime_end(&r) < a->addr))
+        return CONTRADICTION(builder, event,
+                             "region %" PRIu32 " cannot be: %" PRIu64 " bytes at %#" PRIx64,
+                             a->region, a->bytes, a->addr);
+    over = r.managed ? um_lifetimes_over(regions, a->addr, a->bytes) : NULL;
+    if (over)
+        return CONTRADICTION(builder, event,
+                             "region %" PRIu32 " lies over region %" PRIu32
+                             ", which is still alive",
+                             a->region, over->id);
+    if (um_lifetimes_begin(regions, &r) != UM_OK)
         return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
-    builder->regions[builder->n_regions++] = r;
+    if (regions->live_bytes > w->managed_peak_bytes)
+        w->managed_peak_bytes = regions->live_bytes;
+    if (regions->live_memory_bytes > w->memory_peak_bytes)
+        w->memory_peak_bytes = regions->live_memory_bytes;
     return UM_ERR_BUSY; /* it becomes a step */
 }
 
 static um_status_t release(um_workload_builder_t *builder, const um_event_t *event)
 {
-    region_t *r = find(builder, event->u.region_free.region);
+    um_lifetime_t *r = um_lifetimes_find(&builder->regions, event->u.region_free.region);
 
-    if (!r || r->gone != NOT_FREED)
+    if (!r || r->gone != UM_STILL_ALIVE)
         return CONTRADICTION(builder, event, "region %" PRIu32 " is not alive",
                              event->u.region_free.region);
-    r->gone = builder->n_steps;
-    if (r->managed) {
-        size_t at = live_behind(builder, r->addr);
-
-        memmove(&builder->live[at], &builder->live[at + 1],
-                (builder->n_live - at - 1) * sizeof *builder->live);
-        builder->n_live--;
-        builder->live_bytes -= r->bytes;
-        builder->live_memory_bytes -= memory_bytes(r->addr, r->bytes);
-    }
+    um_lifetimes_end(&builder->regions, r, builder->n_steps);
     return UM_ERR_BUSY;
 }
 
@@ -331,9 +211,9 @@ static um_status_t launch(um_workload_builder_t *builder, const um_event_t *even
                                           "device %" PRId32 ": there are at most %d", l->device,
                                           GPUS_MAX);
     for (uint32_t i = 0; i < l->n_args && !(l->flags & UM_LAUNCH_GRAPH); i++) {
-        const region_t *r = find(builder, l->args[i].region);
+        const um_lifetime_t *r = um_lifetimes_find(&builder->regions, l->args[i].region);
 
-        if (!r || r->gone != NOT_FREED)
+        if (!r || r->gone != UM_STILL_ALIVE)
             return CONTRADICTION(builder, event,
                                  "argument %" PRIu32 " of launch %" PRIu32
                                  " points into region %" PRIu32 ", which is not alive",
@@ -344,45 +224,10 @@ static um_status_t launch(um_workload_builder_t *builder, const um_event_t *even
     return UM_ERR_BUSY;
 }
 
-static bool there(const region_t *r, size_t step, uint64_t addr, uint64_t end)
-{
-    return r->managed && r->born <= step && step < r->gone && addr < end_of(r) && r->addr < end;
-}
-
-/* Records come late: the region may be gone by now. */
-static const region_t *region_at(const um_workload_builder_t *builder, size_t step, uint64_t addr,
-                                 uint64_t end)
-{
-    size_t at = live_behind(builder, addr), n = builder->regions ? builder->n_regions : 0;
-
-    if (at < builder->n_live && there(&builder->regions[builder->live[at]], step, addr, end))
-        return &builder->regions[builder->live[at]];
-    for (size_t i = n; i > 0 && n - i < REGIONS_BACK; i--)
-        if (there(&builder->regions[i - 1], step, addr, end))
-            return &builder->regions[i - 1];
-    return NULL;
-}
-
 bool um_workload_builder_clip(const um_workload_builder_t *builder, size_t step, uint32_t *region,
                               uint64_t *addr, uint64_t *bytes)
 {
-    const region_t *r = *region ? find(builder, *region) : NULL;
-    uint64_t from = *addr, end = *addr + *bytes;
-
-    if (end <= from)
-        return false;
-    if (!r || !there(r, step, from, end))
-        r = region_at(builder, step, from, end);
-    if (!r)
-        return false;
-    if (from < r->addr)
-        from = r->addr;
-    if (end > end_of(r))
-        end = end_of(r);
-    *region = r->id;
-    *addr = from;
-    *bytes = end - from;
-    return true;
+    return um_lifetimes_clip(&builder->regions, step, region, addr, bytes);
 }
 
 /* ---- putting together -------------------------------------------------------------------------- */
@@ -438,7 +283,7 @@ um_status_t um_workload_builder_step(um_workload_builder_t *builder, const um_ev
     if (event) {
         step.event = keep_event(builder, event);
         if (!step.event)
-            return builder->status;
+            return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
         if (event->type == UM_EV_LAUNCH)
             step.launch = w->n_launches++;
         if (event->type == UM_EV_DEVICE && event->u.device.name &&
@@ -452,7 +297,7 @@ um_status_t um_workload_builder_step(um_workload_builder_t *builder, const um_ev
 um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t step,
                                          const um_touch_t *touch)
 {
-    const region_t *r;
+    const um_lifetime_t *r;
 
     if (builder->status != UM_OK)
         return builder->status;
@@ -460,10 +305,10 @@ um_status_t um_workload_builder_touch_at(um_workload_builder_t *builder, size_t 
         touch->kind > UM_ACCESS_ATOMIC ||
         (builder->steps[step].event && builder->steps[step].event->type != UM_EV_LAUNCH))
         return um_workload_builder_fail(builder, UM_ERR_INVALID);
-    r = find(builder, touch->region);
+    r = um_lifetimes_find(&builder->regions, touch->region);
     if (!r || !r->managed || r->born > step || r->gone <= step || !touch->bytes ||
         touch->addr < r->addr || touch->addr + touch->bytes < touch->addr ||
-        touch->addr + touch->bytes > end_of(r))
+        touch->addr + touch->bytes > um_lifetime_end(r))
         return CONTRADICTION(builder, builder->steps[step].event,
                              "access to %" PRIu64 " bytes at %#" PRIx64
                              ", which is not inside region %" PRIu32 " while that lives",
@@ -582,9 +427,7 @@ void um_workload_builder_drop(um_workload_builder_t *builder)
     free(builder->steps);
     free(builder->touches);
     free(builder->step_of);
-    free(builder->regions);
-    free(builder->live);
-    um_ids_free(&builder->ids);
+    um_lifetimes_free(&builder->regions);
     um_workload_free((um_workload_t *)builder->owned);
     free(builder);
 }
