@@ -97,11 +97,11 @@ static bool there(const um_lifetime_t *one, size_t step, uint64_t addr, uint64_t
 static const um_lifetime_t *at_step(const um_lifetimes_t *of, size_t step, uint64_t addr,
                                     uint64_t end)
 {
-    size_t at = live_behind(of, addr), n = of->list ? of->n : 0;
+    const um_lifetime_t *alive = um_lifetimes_over(of, addr, end - addr);
 
-    if (at < of->n_live && there(&of->list[of->live[at]], step, addr, end))
-        return &of->list[of->live[at]];
-    for (size_t i = n; i > 0 && n - i < LOOKED_BACK; i--)
+    if (alive && there(alive, step, addr, end))
+        return alive;
+    for (size_t i = of->n; i > 0 && of->n - i < LOOKED_BACK; i--)
         if (there(&of->list[i - 1], step, addr, end))
             return &of->list[i - 1];
     return NULL;
@@ -113,7 +113,7 @@ bool um_lifetimes_clip(const um_lifetimes_t *of, size_t step, uint32_t *region, 
     const um_lifetime_t *one = *region ? um_lifetimes_find(of, *region) : NULL;
     uint64_t from = *addr, end = *addr + *bytes;
 
-    if (end <= from)
+    if (end <= from || !of->list)
         return false;
     if (!one || !there(one, step, from, end))
         one = at_step(of, step, from, end);
