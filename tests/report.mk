@@ -77,9 +77,17 @@ tests_unit_report_accuracy_SOURCES = tests/unit/report_accuracy.c $(um_planted)
 tests_unit_report_accuracy_LDADD = $(report_ldadd)
 
 # The changes as a diff: --patch.
-check_PROGRAMS += tests/unit/report_patch
-tests_unit_report_patch_SOURCES = tests/unit/report_patch.c $(report_stream)
+check_PROGRAMS += tests/unit/report_patch tests/unit/report_patch_launch tests/unit/report_patch_refused \
+	tests/unit/report_patch_random
+report_patch = tests/unit/report_patch.h $(report_stream)
+tests_unit_report_patch_SOURCES = tests/unit/report_patch.c $(report_patch)
 tests_unit_report_patch_LDADD = $(report_ldadd)
+tests_unit_report_patch_launch_SOURCES = tests/unit/report_patch_launch.c $(report_patch)
+tests_unit_report_patch_launch_LDADD = $(report_ldadd)
+tests_unit_report_patch_refused_SOURCES = tests/unit/report_patch_refused.c $(report_patch)
+tests_unit_report_patch_refused_LDADD = $(report_ldadd)
+tests_unit_report_patch_random_SOURCES = tests/unit/report_patch_random.c $(report_patch)
+tests_unit_report_patch_random_LDADD = $(report_ldadd)
 # what no driver would write, through every output
 noinst_PROGRAMS += tests/cli/hostile
 tests_cli_hostile_SOURCES = tests/cli/hostile.c tests/unit/any_event.h
