@@ -1,5 +1,6 @@
 # the hint loop and the runtime's life
-EXTRA_DIST += tests/unit/hints_fake.h tests/unit/program_fake.h tests/unit/gate_fake.h
+EXTRA_DIST += tests/unit/hints_fake.h tests/unit/program_fake.h tests/unit/gate_fake.h \
+	tests/unit/footprint_fake.h
 check_PROGRAMS += tests/unit/pagemap tests/unit/residency tests/unit/hinter \
 	tests/unit/gate tests/unit/gate_advice tests/unit/gate_waits \
 	tests/unit/workers_threads tests/unit/recorder tests/unit/summary \
@@ -18,5 +19,6 @@ tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
 tests_unit_baselines_LDADD = libumtool.la $(LDADD)
 check_PROGRAMS += tests/unit/profile tests/unit/sequence
 check_PROGRAMS += tests/unit/lookahead tests/unit/sequence_cpu tests/unit/footprint_stride \
-	tests/unit/footprint_integer
+	tests/unit/footprint_integer tests/unit/footprint_slices tests/unit/footprint_evidence \
+	tests/unit/footprint_profile
 EXTRA_DIST += tests/unit/sequence_world.h

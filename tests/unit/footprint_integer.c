@@ -68,8 +68,8 @@ static void check_foreseen(uint64_t bytes)
 {
     uint64_t got = round_of(bytes, 5, bytes);
 
-    cr_expect_geq(got, bytes - bytes / 16 - 4 * MIB, "%llu MiB of %llu", (unsigned long long)(got / MIB),
-                  (unsigned long long)(bytes / MIB));
+    cr_expect_geq(got, bytes - bytes / 16 - 4 * MIB, "%llu MiB of %llu",
+                  (unsigned long long)(got / MIB), (unsigned long long)(bytes / MIB));
     cr_expect_leq(got, bytes + bytes / 16 + 4 * MIB, "%llu MiB of %llu",
                   (unsigned long long)(got / MIB), (unsigned long long)(bytes / MIB));
 }
