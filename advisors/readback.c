@@ -2,7 +2,8 @@
  * readback - bring to the CPU, as it enters a wait, what it is known to read after that wait.
  *
  * On an H200 the CPU gets 1 GiB back in 180-210 ms by faults and in 71-115 ms by prefetch. A wait is
- * known by the kernel launched last among the work that it covers; what the CPU takes (page tables, CPU
+ * known by the kernel launched last among the work that it covers, and as the first, second, ... since its thread's
+ * latest launch; what the CPU takes (page tables, CPU
  * faults, migrations) is put down to the first wait since the last launch that used it: earlier the GPU
  * may still write it, later time is lost.
  *
@@ -20,6 +21,7 @@
 #include "readback_impl.h"
 
 #define NEAR  UM_BLOCK_BYTES /* reads nearer than this are one range */
+#define ROW   8u             /* waits in a row that are told apart */
 #define FRESH 1u             /* runs: what was seen to hold since then is acted upon at once */
 #define STALE 4u             /* and before that, is soon put to the proof */
 
@@ -61,13 +63,22 @@ static const um_read_stream_t *waited_for(const um_readback_t *self, const um_ev
     return last->context == sync->context && (whole || last->handle == sync->stream) ? last : NULL;
 }
 
-static uint64_t key_of(const um_readback_t *self, const um_ev_sync_t *sync)
+static um_read_thread_t *thread_of(um_readback_t *self, uint32_t tid)
 {
-    const um_read_stream_t *last = waited_for(self, sync);
+    um_read_thread_t *thread = &self->thread[tid % UM_READ_THREADS];
 
-    if (!last)
-        return um_mix(0, sync->kind) | 1;
-    return um_mix(um_mix(last->kernel, sync->kind), (uint32_t)last->device) | 1;
+    if (thread->tid != tid)
+        *thread = (um_read_thread_t){.tid = tid};
+    return thread;
+}
+
+/* waits: of the thread's, in a row before it. */
+static uint64_t key_of(const um_read_stream_t *last, uint32_t kind, uint32_t waits)
+{
+    uint64_t key =
+        last ? um_mix(um_mix(last->kernel, kind), (uint32_t)last->device) : um_mix(0, kind);
+
+    return (waits ? um_mix(key, waits < ROW ? waits : ROW) : key) | 1;
 }
 
 /* ---- an occurrence ---- */
@@ -84,11 +95,11 @@ static uint64_t bytes_from(const um_read_origin_t *origin, const um_ev_sync_t *s
     return origin->region->bytes - origin->at;
 }
 
-static void on_enter(um_readback_t *self, const um_ev_sync_t *sync)
+static void on_enter(um_readback_t *self, const um_ev_sync_t *sync, uint32_t tid)
 {
     const um_read_stream_t *last = waited_for(self, sync);
     um_read_recent_t recent = {.seq = ++self->seq,
-                               .key = key_of(self, sync),
+                               .key = key_of(last, sync->kind, thread_of(self, tid)->waits++),
                                .stream = sync->stream,
                                .sync = sync->sync,
                                .kind = sync->kind,
@@ -119,17 +130,25 @@ static void on_enter(um_readback_t *self, const um_ev_sync_t *sync)
     }
 }
 
-static void on_exit(um_readback_t *self, const um_ev_sync_t *sync, uint64_t now_ns)
+/* The number of the latest such wait that has not been left, n_recent = there is none. */
+static uint32_t entered(const um_readback_t *self, const um_ev_sync_t *sync)
 {
     for (uint32_t i = 1; i <= UM_READ_RECENT && i <= self->n_recent; i++) {
-        um_read_recent_t *recent = &self->recent[(self->n_recent - i) % UM_READ_RECENT];
+        const um_read_recent_t *recent = &self->recent[(self->n_recent - i) % UM_READ_RECENT];
 
         if (recent->sync == sync->sync && !recent->exit_ns && recent->kind == sync->kind &&
-            recent->stream == sync->stream) {
-            recent->exit_ns = now_ns ? now_ns : 1;
-            return;
-        }
+            recent->stream == sync->stream)
+            return self->n_recent - i;
     }
+    return self->n_recent;
+}
+
+static void on_exit(um_readback_t *self, const um_ev_sync_t *sync, uint64_t now_ns)
+{
+    uint32_t n = entered(self, sync);
+
+    if (n != self->n_recent)
+        self->recent[n % UM_READ_RECENT].exit_ns = now_ns ? now_ns : 1;
 }
 
 static uint64_t text_key(const char *text)
@@ -161,7 +180,7 @@ static uint64_t kernel_key(const um_readback_t *self, const um_ev_launch_t *laun
     return key;
 }
 
-static void on_launch(um_readback_t *self, const um_ev_launch_t *launch)
+static void on_launch(um_readback_t *self, const um_ev_launch_t *launch, uint32_t tid)
 {
     um_read_use_t use = {.seq = ++self->seq, .stream = launch->stream, .context = launch->context};
     um_read_stream_t last = {.handle = launch->stream,
@@ -172,6 +191,7 @@ static void on_launch(um_readback_t *self, const um_ev_launch_t *launch)
         return;
     self->launch_before = self->launch;
     self->launch = use.seq;
+    thread_of(self, tid)->waits = 0;
     last.kernel = kernel_key(self, launch);
     last.given = um_read_given(launch);
     self->given = last.given;
@@ -398,13 +418,13 @@ static void observe(void *state, const um_event_t *event)
 
     switch (event->type) {
     case UM_EV_LAUNCH:
-        on_launch(self, &event->u.launch);
+        on_launch(self, &event->u.launch, event->tid);
         break;
     case UM_EV_SYNC:
         if (event->u.sync.exit)
             on_exit(self, &event->u.sync, event->time_ns);
         else
-            on_enter(self, &event->u.sync);
+            on_enter(self, &event->u.sync, event->tid);
         break;
     case UM_EV_KERNEL:
         on_kernel(self, &event->u.kernel);
@@ -503,8 +523,9 @@ static uint64_t without_last_block(const um_read_region_t *region, uint64_t from
 static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hints)
 {
     const um_readback_t *self = state;
-    const um_read_recent_t *recent = um_read_latest(self, key_of(self, um_view_sync(view)));
-    const um_read_wait_t *wait = recent ? um_read_wait(self, recent->key) : NULL;
+    uint32_t n = entered(self, um_view_sync(view));
+    const um_read_recent_t *recent = &self->recent[n % UM_READ_RECENT];
+    const um_read_wait_t *wait = n != self->n_recent ? um_read_wait(self, recent->key) : NULL;
 
     for (uint32_t i = 0; wait && i < UM_READ_ALL; i++) {
         const um_range_t *range = &wait->range[i];

@@ -13,6 +13,7 @@
 #define UM_READ_REGIONS 1024u /* remembered by id modulo this: the latest ones */
 #define UM_READ_KERNELS 4096u /* likewise */
 #define UM_READ_STREAMS 64u
+#define UM_READ_THREADS 64u
 #define UM_READ_RECENT                                                                             \
     32u /* waits looked back over: reads after more than so many cannot be placed */
 #define UM_READ_WAITS  256u
@@ -60,6 +61,12 @@ typedef struct um_read_stream {
     um_read_given_t given;
 } um_read_stream_t;
 
+/* A thread of the program. */
+typedef struct um_read_thread {
+    uint32_t tid;
+    uint32_t waits; /* entered since its latest launch */
+} um_read_thread_t;
+
 typedef struct um_read_recent {
     uint64_t seq;     /* in one row with the launches */
     uint64_t exit_ns; /* 0 = not left yet */
@@ -85,6 +92,7 @@ typedef struct um_readback {
     um_read_region_t region[UM_READ_REGIONS];
     um_read_kernel_t kernel[UM_READ_KERNELS];
     um_read_stream_t stream[UM_READ_STREAMS], context[UM_READ_STREAMS];
+    um_read_thread_t thread[UM_READ_THREADS];
     um_read_recent_t recent[UM_READ_RECENT];
     um_read_wait_t wait[UM_READ_WAITS];
 } um_readback_t;

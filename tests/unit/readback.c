@@ -103,6 +103,21 @@ Test(readback, tells_waits_apart_by_the_kernel_before)
     program_stop();
 }
 
+/* One after the other, on streams with the same kernel: the last one's is what is read. */
+Test(readback, tells_waits_in_a_row_apart)
+{
+    start();
+    for (int i = 0; i < 6; i++) {
+        for (uint64_t stream = 1; stream <= 3; stream++)
+            run_on(stream, 7, 1, &(uint32_t){1});
+        cr_assert_eq(wait_on(UM_SYNC_STREAM, 1), 0);
+        cr_assert_eq(wait_on(UM_SYNC_STREAM, 2), 0);
+        cr_assert_eq(wait_on(UM_SYNC_STREAM, 3), i >= 2, "round %d", i);
+        touch(0, 8 * MIB);
+    }
+    program_stop();
+}
+
 /* The wait for stream 1 must not take what a kernel on stream 2 is still writing. */
 Test(readback, waits_for_the_last_writer)
 {
