@@ -15,6 +15,19 @@
  * takes 112-136 ms by faults and 23 ms by prefetch. */
 #define FAULTS_NS_PER_MIB 100000u
 
+/* Advice has no rounds without that lie between those with: how far may the program itself have moved from the ones to
+ * the others? */
+static double moved(const um_guard_group_t *group)
+{
+    double with = um_samples_trend(&group->with), without = um_samples_trend(&group->without);
+    double rounds = group->with.n - um_samples_kept(&group->with) / 2.0 +
+                    um_samples_kept(&group->without) / 2.0;
+
+    with = with < 0 ? -with : with;
+    without = without < 0 ? -without : without;
+    return (with > without ? with : without) * rounds;
+}
+
 /* What a round without it takes longer; false = not enough is known. */
 static bool gain(const um_guard_group_t *group, uint32_t enough, int64_t *ns, double *error2)
 {
@@ -22,9 +35,16 @@ static bool gain(const um_guard_group_t *group, uint32_t enough, int64_t *ns, do
 
     if (um_samples_kept(&group->with) < enough || um_samples_kept(&group->without) < enough)
         return false;
-    *ns = (int64_t)um_samples_median(&group->without, &without) -
-          (int64_t)um_samples_median(&group->with, &with);
-    *error2 = with + without;
+    *ns = um_samples_median(&group->without, &without) - um_samples_median(&group->with, &with);
+    if (group->advice) {
+        *error2 = with + without + moved(group) * moved(group);
+        return true;
+    }
+    if (um_samples_kept(&group->extra) < enough)
+        return false;
+    *ns = um_samples_median(&group->extra, error2);
+    if (um_samples_kept(&group->extra) == 1) /* as good as one round is */
+        *error2 = without * um_samples_kept(&group->without);
     return true;
 }
 
@@ -47,18 +67,18 @@ static void lose(um_guard_t *guard, const um_guard_place_t *place, unsigned advi
 static void judge(um_guard_t *guard, um_guard_place_t *place, unsigned advisor)
 {
     um_guard_group_t *group = place->group[advisor];
-    uint64_t round, error;
+    int64_t round, error, ns;
     double error2, unused;
-    int64_t ns;
 
     /* At a second look the first round tells whether it is as it was. */
     if (!gain(group, group->verdict == UM_GUARD_LOST ? 1 : ENOUGH, &ns, &error2))
         return;
-    error = 2 * um_samples_root(error2);
+    group->judged = true;
+    error = 2 * (int64_t)um_samples_root(error2);
     round = um_samples_median(&group->without, &unused);
-    if (ns > (int64_t)error) {
+    if (ns > error) {
         group->verdict = UM_GUARD_WON;
-    } else if (ns + (int64_t)error < (int64_t)(round / GAIN)) {
+    } else if (ns + error < round / GAIN) {
         if (!(place->lost >> advisor & 1))
             lose(guard, place, advisor, ns);
         return;
@@ -71,9 +91,24 @@ static void judge(um_guard_t *guard, um_guard_place_t *place, unsigned advisor)
 
 /* ---- rounds ---- */
 
+/* A round with or without; what is usual at the time are those of the other sort. */
+static void measure(um_guard_t *guard, um_guard_group_t *group, bool withheld, int64_t took)
+{
+    um_samples_t *sort = withheld ? &group->without : &group->with;
+    const um_samples_t *usual = withheld ? &group->with : &group->without;
+
+    um_samples_add(sort, took);
+    if (group->advice || !um_samples_kept(usual) || (!withheld && group->verdict != UM_GUARD_LOST))
+        return;
+    took -= um_samples_lately(usual);
+    um_samples_add(&group->extra, withheld ? took : -took);
+    if (withheld)
+        guard->spent_ns += took;
+}
+
 static void end_round(um_guard_t *guard, um_guard_place_t *place, uint64_t now_ns)
 {
-    uint64_t took = now_ns - place->start_ns;
+    int64_t took = (int64_t)(now_ns - place->start_ns);
     uint32_t others = um_teams_others(&guard->teams, place->team, place->launches);
     bool hinted = false;
     /* Something was withheld elsewhere meanwhile: says nothing about this place. */
@@ -98,13 +133,16 @@ static void end_round(um_guard_t *guard, um_guard_place_t *place, uint64_t now_n
             group->before = group->bytes;
         group->bytes = 0;
         /* The first round of all has more in it than the others. */
-        if (!clean || !place->rounds || (!with && !withheld))
+        if (!clean || !place->rounds)
             continue;
-        um_samples_add(withheld ? &group->without : &group->with, took);
-        if (withheld && um_samples_kept(&group->with))
-            guard->spent_ns +=
-                (int64_t)took - (int64_t)um_samples_median(&group->with, &(double){0});
-        judge(guard, place, a);
+        if (group->advice && group->verdict == UM_GUARD_LOST)
+            continue; /* once and for all */
+        if (with || withheld) {
+            measure(guard, group, withheld, took);
+            judge(guard, place, a);
+        } else if (place->lost >> a & 1 && !group->advice) {
+            um_samples_add(&group->without, took);
+        }
     }
     if (clean && place->rounds && !place->withheld)
         um_samples_add(&place->all, took);
@@ -156,7 +194,7 @@ static uint32_t second_looks(um_guard_place_t *place)
             continue;
         group->since = 0;
         group->pause = group->pause < SELDOM ? 2 * group->pause : SELDOM;
-        group->with.n = 0; /* what it was like then */
+        group->with.n = group->extra.n = 0; /* what it was like then */
         bits |= 1u << a;
     }
     return bits;
@@ -218,6 +256,7 @@ static void keep_advice(um_guard_t *guard, um_guard_place_t *place, um_guard_gro
     if (!group->advice) {
         group->without = place->all; /* what it was like until now */
         group->with.n = 0;
+        group->verdict = UM_GUARD_OPEN; /* if another run's, it has got its second look */
     }
     group->advice = true;
     um_in_force_add(&group->back, hint);

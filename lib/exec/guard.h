@@ -5,13 +5,15 @@
  * does (by the kernel launched last before it). A group is what one advisor proposes at one place. A
  * round of a place goes from one occurrence to the next that has a wait before it, and so holds whatever
  * the hint made faster or slower, the CPU's part too. Now and then one group, and never two at a time,
- * is withheld for a round; the medians of the rounds with and without it are what it is judged by.
+ * is withheld for a round, and held against the rounds right before it: a program whose rounds grow shorter or longer
+ * by themselves does not mislead it. The median of these differences is what a group is judged by.
  *
  * Withholding is paid for: the time that it is expected to cost (by bytes at first, as measured later)
  * must fit in a small share of the time that has passed. So what is cheap to try is tried early, and what
  * is dear is tried in long runs only. A group that surely gains less than 1 % of its round is given up, but for a rare
  * second look. Advice stays in force and cannot be withheld for a round: its baseline is the rounds
- * before it, and when it does not win it is taken back.
+ * before it, how the program moves by itself is part of the error, and when it does not win it is taken back.
+ * Verdicts are kept for other runs; one that no run comes to again is forgotten after a few.
  *
  * Threads that launch side by side (teams.h) have their own places: a round is one thread's. Each is judged by
  * itself, and what loses in one is given up in all. But what they save at once does not add up to time that

@@ -25,9 +25,13 @@ typedef enum um_guard_verdict {
 
 typedef struct um_guard_group {
     um_samples_t with, without;
+    um_samples_t
+        extra; /* what a round without took longer than those with right before it, or the other way
+                               round at a second look; not of advice, of which nothing is withheld */
     uint64_t rounds;        /* with hints */
     uint64_t bytes, before; /* admitted in this round and in the last one that had any */
     uint32_t verdict;       /* um_guard_verdict_t */
+    bool judged;            /* by what was measured in this run */
     uint32_t since, pause;  /* rounds since the last one without, or since it was lost; and how many
                                 there have to be */
     bool advice, in_force;  /* it advises; all through this round something is in force */

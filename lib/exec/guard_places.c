@@ -6,6 +6,7 @@
 
 #define PROBES      8u
 #define SECOND_LOOK 64u /* rounds after which a lost group is looked at again, doubling */
+#define STALE       3u  /* runs; a verdict that none since has come to is not believed any more */
 #define WHO         "guard"
 
 /* ---- keys ---- */
@@ -160,7 +161,8 @@ void um_guard_on_learned(um_guard_t *guard, const um_ev_learned_t *learned)
     unsigned advisor = 0;
 
     if (strcmp(learned->who, WHO) != 0 ||
-        (learned->value[0] != UM_GUARD_WON && learned->value[0] != UM_GUARD_LOST))
+        (learned->value[0] != UM_GUARD_WON && learned->value[0] != UM_GUARD_LOST) ||
+        learned->age > STALE)
         return;
     while (guard->all >> advisor & 1 && strcmp(guard->config.advisor[advisor], learned->what) != 0)
         advisor++;
@@ -187,7 +189,8 @@ static bool is_told(um_guard_t *guard, const um_guard_place_t *place, unsigned a
     for (uint32_t t = 0; t < place->team; t++) {
         const um_guard_place_t *other = um_guard_place_find(guard, place->shape, t);
 
-        if (other && other->group[advisor] && other->group[advisor]->verdict != UM_GUARD_OPEN)
+        if (other && other->group[advisor] && other->group[advisor]->judged &&
+            other->group[advisor]->verdict != UM_GUARD_OPEN)
             return true;
     }
     return false;
@@ -201,7 +204,8 @@ void um_guard_learned(um_guard_t *guard, um_event_fn emit, void *ctx)
             um_event_t event = {.type = UM_EV_LEARNED};
             double unused;
 
-            if (!group || group->verdict == UM_GUARD_OPEN || is_told(guard, &guard->place[i], a))
+            if (!group || !group->judged || group->verdict == UM_GUARD_OPEN ||
+                is_told(guard, &guard->place[i], a))
                 continue;
             event.u.learned = (um_ev_learned_t){.who = WHO,
                                                 .what = guard->config.advisor[a],
@@ -211,9 +215,9 @@ void um_guard_learned(um_guard_t *guard, um_event_fn emit, void *ctx)
                                                 .count = group->without.n,
                                                 .value = {group->verdict}};
             if (um_samples_kept(&group->with))
-                event.u.learned.value[1] = um_samples_median(&group->with, &unused);
+                event.u.learned.value[1] = (uint64_t)um_samples_median(&group->with, &unused);
             if (um_samples_kept(&group->without))
-                event.u.learned.value[2] = um_samples_median(&group->without, &unused);
+                event.u.learned.value[2] = (uint64_t)um_samples_median(&group->without, &unused);
             emit(ctx, &event);
         }
 }

@@ -313,6 +313,68 @@ Test(guard, advice_that_wins_stays)
     um_guard_free(p.guard);
 }
 
+/* ---- programs whose steps take longer and longer, whatever is hinted ---- */
+
+/* By a percent of the first in each. */
+static void grow(program_t *p, uint64_t first_with_ns, uint64_t first_without_ns, int steps)
+{
+    for (int i = 0; i < steps; i++) {
+        p->with_ns = first_with_ns + (uint64_t)i * first_with_ns / 100;
+        p->without_ns = first_without_ns + (uint64_t)i * first_without_ns / 100;
+        step(p);
+    }
+}
+
+Test(guard, what_wins_a_little_is_kept_though_steps_grow)
+{
+    program_t p = start(&one_per_cent, 0, 0);
+    um_guard_stats_t stats;
+
+    p.bytes = MIB / 8;
+    grow(&p, 10 * MS, 11 * MS, 400);
+    um_guard_stats(p.guard, &stats);
+    cr_assert(stats.won == 1 && stats.lost == 0);
+    cr_assert(p.withheld < 100, "%lu", p.withheld);
+    um_guard_free(p.guard);
+}
+
+Test(guard, what_loses_is_given_up_though_steps_shrink)
+{
+    program_t p = start(&one_per_cent, 0, 0);
+    um_guard_stats_t stats;
+
+    p.bytes = MIB / 8;
+    for (int i = 0; i < 100; i++) {
+        p.with_ns = (uint64_t)(200 - i) * MS / 10;
+        p.without_ns = p.with_ns - p.with_ns / 20;
+        step(&p);
+    }
+    um_guard_stats(p.guard, &stats);
+    cr_assert_eq(stats.lost, 1);
+    um_guard_free(p.guard);
+}
+
+/* As with a cache that grows: the rounds before the advice are shorter for another reason. */
+Test(guard, advice_is_not_blamed_for_steps_that_grow)
+{
+    program_t p = start(&one_per_cent, 0, 0);
+    um_hint_t back;
+    unsigned who;
+
+    p.bytes = 0;
+    grow(&p, 10 * MS, 10 * MS, 20);
+    p.kind = UM_HINT_READ_MOSTLY;
+    p.bytes = MIB;
+    for (int i = 20; i < 200; i++) {
+        p.with_ns = 10 * MS + (uint64_t)i * MS / 10;
+        step(&p);
+        p.bytes = 0;
+        p.kind = UM_HINT_PREFETCH;
+        cr_assert_not(um_guard_take_back(p.guard, &back, &who), "step %d", i);
+    }
+    um_guard_free(p.guard);
+}
+
 /* ---- what is kept for another run ---- */
 
 static um_ev_learned_t kept[8];
@@ -602,6 +664,35 @@ Test(guard, what_an_earlier_run_found_to_lose_is_not_tried_again)
     for (until = 0; until < 60; until++)
         step(&p);
     cr_assert_eq(p.withheld, 60);
+    um_guard_free(p.guard);
+}
+
+/* So that one that was wrong is not handed on from run to run for ever. */
+Test(guard, a_verdict_is_handed_on_only_by_a_run_that_came_to_it)
+{
+    program_t p = start(&one_per_cent, 2 * MS, MS);
+    um_event_t event = {.type = UM_EV_LEARNED};
+
+    run_for(&p, 1000ull * MS);
+    um_guard_learned(p.guard, keep, NULL);
+    um_guard_free(p.guard);
+    cr_assert_eq(n_kept, 1);
+
+    p = start(&one_per_cent, 2 * MS, MS);
+    event.u.learned = kept[0];
+    see(&p, &event);
+    for (int i = 0; i < 10; i++) /* too few to come to it */
+        step(&p);
+    cr_assert_eq(p.withheld, 10);
+    n_kept = 0;
+    um_guard_learned(p.guard, keep, NULL);
+    cr_assert_eq(n_kept, 0);
+    um_guard_free(p.guard);
+
+    p = start(&one_per_cent, 2 * MS, MS);
+    event.u.learned.age = 4; /* none of the last ones came to it */
+    see(&p, &event);
+    cr_assert(launch(&p, 1));
     um_guard_free(p.guard);
 }
 
