@@ -1,6 +1,6 @@
 # From events to a report.
 libumtool_la_SOURCES += \
-	%D%/report.h %D%/collect.h %D%/report.c \
+	%D%/report.h %D%/collect.h %D%/report.c %D%/trace_stat.h %D%/trace_stat.c %D%/rate.c \
 	%D%/map.h %D%/map.c %D%/cover.h \
 	%D%/regions_stat.h %D%/regions_stat.c %D%/region_parts.h \
 	%D%/groups.c %D%/live.c %D%/fold.c %D%/shared_pages.c %D%/uses_stat.h %D%/uses_stat.c \

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/grow.h"
 
@@ -38,20 +37,8 @@ void um_report_free(um_report_t *r)
 {
     if (!r)
         return;
-    for (size_t i = 0; i < r->n_traces; i++) {
-        um_trace_stat_t *t = &r->traces[i];
-        char *const text[] = {t->path,         t->exe,
-                              t->command,      t->host,
-                              t->kernel,       t->rank,
-                              t->driver,       t->tool,
-                              t->note,         t->loss_reason,
-                              t->tracing_text, t->device,
-                              t->uuid,         t->tracing_evidence,
-                              t->accesses,     t->cuda};
-
-        for (size_t k = 0; k < sizeof(text) / sizeof(text[0]); k++)
-            free(text[k]);
-    }
+    for (size_t i = 0; i < r->n_traces; i++)
+        um_trace_stat_free(&r->traces[i]);
     free(r->traces);
     um_places_free(r->places);
     um_regions_stat_free(&r->regions);
@@ -64,120 +51,11 @@ void um_report_free(um_report_t *r)
     free(r);
 }
 
-/* ---- facts ------------------------------------------------------------------------------------ */
-
-static void set_text(um_report_t *r, char **to, const char *value)
+/* What fails sticks. */
+static void stick(um_report_t *r, um_status_t status)
 {
-    char *copy;
-
-    if (*to || !value || !*value)
-        return;
-    copy = strdup(value);
-    if (!copy)
-        r->status = UM_ERR_NO_MEMORY;
-    *to = copy;
-}
-
-static void set_tracing(um_report_t *r, um_trace_stat_t *trace, const char *value)
-{
-    static const struct {
-        const char *begins;
-        um_tracing_t tracing;
-    } known[] = {
-        {"unsupported", UM_TRACING_UNSUPPORTED},
-        {"not supported", UM_TRACING_UNSUPPORTED},
-        {"off or", UM_TRACING_UNKNOWN},
-        {"off", UM_TRACING_OFF},
-        {"0", UM_TRACING_OFF},
-        {"false", UM_TRACING_OFF},
-        {"no", UM_TRACING_OFF},
-        {"on", UM_TRACING_ON},
-        {"1", UM_TRACING_ON},
-        {"true", UM_TRACING_ON},
-        {"yes", UM_TRACING_ON},
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (!strncmp(value, known[i].begins, strlen(known[i].begins))) {
-            trace->tracing = known[i].tracing;
-            break;
-        }
-    }
-    set_text(r, &trace->tracing_text, value);
-}
-
-/* "2026-11-30T03:41:47Z"; 0: it is no such time. */
-static uint64_t time_of(const char *text)
-{
-    struct tm tm = {0};
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    time_t seconds = end && !*end ? timegm(&tm) : 0;
-
-    return seconds > 0 ? (uint64_t)seconds * UINT64_C(1000000000) : 0;
-}
-
-static void on_fact(um_report_t *r, const char *key, const char *value)
-{
-    um_trace_stat_t *trace = &r->traces[r->n_traces - 1];
-    const struct {
-        const char *key;
-        char **to;
-    } wanted[] = {
-        {"process.exe", &trace->exe},
-        {"process.command", &trace->command},
-        {"host.name", &trace->host},
-        {"host.kernel", &trace->kernel},
-        {"rank.world", &trace->rank},
-        {"driver.version", &trace->driver},
-        {"cuda.driver", &trace->cuda},
-        {"import.kind", &trace->tool},
-        {"um.tracing.evidence", &trace->tracing_evidence},
-        {"workload.accesses", &trace->accesses},
-    };
-
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        if (!strcmp(key, wanted[i].key))
-            set_text(r, wanted[i].to, value);
-    }
-    if (!strcmp(key, "host.memory_bytes") || !strcmp(key, "host.cgroup_memory_max")) {
-        uint64_t bytes = strtoull(value, NULL, 10); /* "max" is 0 */
-
-        if (bytes && (!trace->host_memory_bytes || bytes < trace->host_memory_bytes))
-            trace->host_memory_bytes = bytes;
-    }
-    if (!strcmp(key, "process.recorded_at"))
-        trace->recorded_ns = time_of(value);
-    if (!strcmp(key, "um.tracing"))
-        set_tracing(r, trace, value);
-    if (!strcmp(key, "import.kind") &&
-        !strncmp(value, "Nsight Systems", 14)) /* has no such tables */
-        trace->off |= 1u << UM_EV_THRASH | 1u << UM_EV_THROTTLE | 1u << UM_EV_REMOTE_MAP;
-}
-
-static void on_option(um_report_t *r, const um_ev_option_t *option)
-{
-    static const struct {
-        const char *name;
-        um_event_type_t type;
-    } faults[] = {{"nsys.cuda-um-cpu-page-faults", UM_EV_CPU_FAULT},
-                  {"nsys.cuda-um-gpu-page-faults", UM_EV_GPU_FAULT}};
-    um_trace_stat_t *trace = &r->traces[r->n_traces - 1];
-
-    if (!strcmp(option->name, "unified-memory") && !trace->tracing_text)
-        set_tracing(r, trace, option->value);
-    /* What became of that: a refusal is CUPTI's reason. */
-    if (!strcmp(option->name, "cupti.unified-memory") && strcmp(option->value, "on") != 0) {
-        trace->tracing = UM_TRACING_UNSUPPORTED;
-        set_text(r, &trace->tracing_evidence, option->value);
-    }
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        if (strcmp(option->name, faults[i].name) != 0)
-            continue;
-        if (!strcmp(option->value, "off"))
-            trace->off |= 1u << faults[i].type;
-        else if (strcmp(option->value, "on") != 0)
-            trace->unsure |= 1u << faults[i].type;
-    }
+    if (status)
+        r->status = status;
 }
 
 /* ---- life of a trace -------------------------------------------------------------------------- */
@@ -247,12 +125,12 @@ um_status_t um_report_begin(um_report_t *r, const char *path, const um_ev_fact_t
             return status;
     }
     memset(&r->traces[r->n_traces++], 0, sizeof(*r->traces));
-    set_text(r, &r->traces[r->n_traces - 1].path, path);
+    stick(r, um_trace_stat_text(&r->traces[r->n_traces - 1].path, path));
     um_places_begin(r->places);
     r->open = true;
     r->now_ns = 0;
     for (size_t i = 0; i < n_facts; i++)
-        on_fact(r, facts[i].key, facts[i].value);
+        stick(r, um_trace_stat_fact(&r->traces[r->n_traces - 1], facts[i].key, facts[i].value));
     return r->status;
 }
 
@@ -262,7 +140,7 @@ um_status_t um_report_note(um_report_t *r, const char *line)
         return UM_ERR_INVALID;
     if (!r->n_traces)
         return UM_ERR_STATE;
-    set_text(r, &r->traces[r->n_traces - 1].note, line);
+    stick(r, um_trace_stat_text(&r->traces[r->n_traces - 1].note, line));
     return r->status;
 }
 
@@ -286,23 +164,6 @@ static void on_migrate(um_report_t *r, um_trace_stat_t *trace, const um_ev_migra
     move_add(&trace->moves[direction], migrate);
     if (direction != UM_DEVICE_TO_DEVICE && migrate->bytes >= BIG_MOVE_BYTES)
         move_add(&r->big_moves[direction], migrate);
-}
-
-static void on_loss(um_report_t *r, um_trace_stat_t *trace, const um_ev_loss_t *loss)
-{
-    trace->losses++;
-    um_sum(&trace->lost_records, loss->count);
-    um_sum(&trace->lost_bytes, loss->bytes);
-    set_text(r, &trace->loss_reason, loss->reason);
-}
-
-static void on_device(um_report_t *r, um_trace_stat_t *trace, const um_ev_device_t *device)
-{
-    trace->devices++;
-    if (!trace->gpu_memory_bytes)
-        trace->gpu_memory_bytes = device->memory_bytes;
-    set_text(r, &trace->device, device->name);
-    set_text(r, &trace->uuid, device->uuid);
 }
 
 typedef struct stroke {
@@ -341,38 +202,6 @@ static um_status_t draw(um_report_t *r, const um_event_t *event)
     if (!live || !live->id)
         return UM_OK;
     return um_heatmap_fault(&r->heat, live->group, live->bytes, at_ns, addr - live->addr);
-}
-
-/* Facts and definitions carry the time of the recorder's start or none: not part of the span. */
-static bool in_span(const um_event_t *event)
-{
-    switch (event->type) {
-    case UM_EV_FACT:
-    case UM_EV_DEVICE:
-    case UM_EV_OPTION:
-    case UM_EV_CALL_SITE:
-    case UM_EV_MODULE:
-    case UM_EV_KERNEL:
-    case UM_EV_LOSS:
-        return false;
-    case UM_EV_REGION_ALLOC:
-    case UM_EV_REGION_LABEL:
-        return event->time_ns > 0; /* importers know no time of an allocation */
-    default:
-        return true;
-    }
-}
-
-/* When it was over: what lasts is part of the span. */
-static uint64_t ends(const um_event_t *event)
-{
-    uint64_t lasts = event->type == UM_EV_KERNEL_EXEC ? event->u.kernel_exec.duration_ns
-                     : event->type == UM_EV_GPU_FAULT ? event->u.gpu_fault.duration_ns
-                     : event->type == UM_EV_MIGRATE   ? event->u.migrate.duration_ns
-                     : event->type == UM_EV_COPY      ? event->u.copy.duration_ns
-                                                      : 0;
-
-    return lasts > INT64_MAX - event->time_ns % INT64_MAX ? event->time_ns : event->time_ns + lasts;
 }
 
 /* No record is of more than a process can address, and none lasts for more than two weeks: so that forged
@@ -435,30 +264,16 @@ static um_status_t take(um_report_t *r, const um_event_t *event)
     if (!r->open)
         return UM_ERR_STATE;
     trace = &r->traces[r->n_traces - 1];
-    if (event->type != UM_EV_FACT) { /* in the file's header or among its events: the same */
-        trace->events++;
-        trace->counts[event->type]++;
+    stick(r, um_trace_stat_event(trace, event));
+    if (event->type != UM_EV_FACT)
         r->counts[event->type]++;
-    }
-    if (in_span(event)) {
-        if (!trace->first_ns || event->time_ns < trace->first_ns)
-            trace->first_ns = event->time_ns;
-        if (ends(event) > trace->last_ns)
-            trace->last_ns = ends(event);
+    if (um_trace_stat_in_span(event))
         r->now_ns = event->time_ns;
-    }
     switch (event->type) {
     case UM_EV_FACT:
-        on_fact(r, event->u.fact.key, event->u.fact.value);
-        return r->status;
     case UM_EV_OPTION:
-        on_option(r, &event->u.option);
-        return r->status;
     case UM_EV_DEVICE:
-        on_device(r, trace, &event->u.device);
-        return r->status;
     case UM_EV_LOSS:
-        on_loss(r, trace, &event->u.loss);
         return r->status;
     case UM_EV_CALL_SITE:
     case UM_EV_MODULE:
@@ -561,56 +376,4 @@ const char *um_report_pc(const um_report_t *r, uint64_t pc)
     if (!um_places_pc(r->places, pc, &spot))
         return spot.text;
     return um_places_site(r->places, pc, &place) ? NULL : place.text;
-}
-
-/* Measured by hand on one card each: H200 over PCIe 5, one thread of 32 MiB prefetches to the GPU,
- * the middle of 9-15 GB/s to the host. */
-static const struct um_known_rate {
-    const char *device;
-    uint64_t bytes_per_s[2];
-} known_rates[] = {
-    {"H200", {UINT64_C(45000000000), UINT64_C(12000000000)}},
-};
-
-static uint64_t move_rate(const um_moves_t *moves)
-{
-    return moves->ns ? (uint64_t)((double)moves->bytes * 1e9 / (double)moves->ns) : 0;
-}
-
-um_rate_t um_report_rate(const um_report_t *r, um_direction_t direction)
-{
-    const um_moves_t *user = &r->moves[direction][UM_CAUSE_USER];
-    uint64_t pinned = direction == UM_TO_DEVICE ? r->copies.best_in_rate : r->copies.best_out_rate;
-    um_rate_t rate = {0};
-
-    if (user->bytes >= 16 * (uint64_t)UM_BLOCK_BYTES && user->ns) {
-        rate.bytes_per_s = move_rate(user);
-        strcpy(rate.source, "this trace's own prefetches");
-        return rate;
-    }
-    for (size_t i = 0; i < sizeof(known_rates) / sizeof(known_rates[0]); i++) {
-        if (r->n_traces && r->traces[0].device &&
-            strstr(r->traces[0].device, known_rates[i].device)) {
-            rate.bytes_per_s = known_rates[i].bytes_per_s[direction];
-            strcpy(rate.source, "prefetches measured on an ");
-            strcat(rate.source, known_rates[i].device);
-            return rate;
-        }
-    }
-    if (pinned) {
-        rate.bytes_per_s = pinned;
-        strcpy(rate.source, "this trace's largest pinned copy");
-    } else if (r->big_moves[direction].ns) {
-        rate.bytes_per_s = move_rate(&r->big_moves[direction]);
-        strcpy(rate.source, "this trace's migrations of 64 KiB and more");
-    } else if (r->big_moves[!direction].ns) {
-        rate.bytes_per_s = move_rate(&r->big_moves[!direction]);
-        strcpy(rate.source, "this trace's migrations the other way");
-    }
-    return rate;
-}
-
-uint64_t um_rate_ns(const um_rate_t *rate, uint64_t bytes)
-{
-    return rate->bytes_per_s ? (uint64_t)((double)bytes * 1e9 / (double)rate->bytes_per_s) : 0;
 }
