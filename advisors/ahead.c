@@ -14,24 +14,33 @@
  * back, each with something new. How many were served by bringing it is counted by role, and remembered from
  * run to run; before it was ever brought, as many are expected as there have been. Such a prefetch does not race: it goes on after the
  * launch that it begins with.
+ *
+ * Where launches go through a region piece by piece, with no wait between, what the CPU has of the next pieces is
+ * brought with the first one: their kernels start one right after the other, and would all be waiting for faults by
+ * the time that each piece is asked for.
  */
 #include "roles.h"
+#include "sweep.h"
 #include "um_advisor.h"
 
 #define REGIONS    1024u /* by id modulo this: the latest ones */
 #define TAKES      8u    /* an eighth of it is what the CPU must take for it to be taken back */
 #define BACKS      2u    /* times that it was, from which on it is taken to go on so */
 #define HURRIED_NS 1000000u
+#define PIECE      ((uint64_t)256 << 10) /* of smaller ones none are looked for ahead */
 
 typedef struct region {
     uint32_t id, launches; /* since it came to the GPU, as far as is known */
     uint64_t bytes, role, last_ns;
     uint64_t taken_bytes;   /* that the CPU had at the last launch */
     uint64_t brought_bytes; /* since it was taken back */
+    um_sweeps_t sweeps;
 } region_t;
 
 typedef struct ahead {
-    uint64_t dense_limit, min, min_hurried, pays_off, pays_back;
+    uint64_t dense_limit, min, min_hurried, pays_off, pays_back, sweep;
+    uint32_t phase; /* waits that followed a launch */
+    bool launched;
     region_t region[REGIONS];
     um_roles_t roles;
 } ahead_t;
@@ -47,6 +56,9 @@ static const um_advisor_option_t options[] = {
      offsetof(ahead_t, pays_off)},
     {"pays_back", "the same of what the cpu takes back each time, by faults", 68, 0, 100,
      offsetof(ahead_t, pays_back)},
+    {"sweep",
+     "bytes of pieces to come that are brought with one, where launches take piece by piece",
+     (uint64_t)64 << 20, 0, UINT64_MAX, offsetof(ahead_t, sweep)},
     {0},
 };
 
@@ -69,10 +81,13 @@ static void on_launch(ahead_t *self, const um_ev_launch_t *launch, uint64_t now_
 {
     if (launch->flags & UM_LAUNCH_CAPTURED)
         return;
+    self->launched = true;
     for (uint32_t i = 0; i < launch->n_args; i++) {
         region_t *region = find(self, launch->args[i].region);
         um_role_t *role;
 
+        if (region)
+            um_sweep_take(&region->sweeps, self->phase, launch->args[i].region_offset_bytes);
         if (!region || (region->launches && region->last_ns == now_ns))
             continue; /* another pointer into it */
         role = um_roles_entry(&self->roles, region->role);
@@ -144,6 +159,12 @@ static void observe(void *state, const um_event_t *event)
     case UM_EV_LAUNCH:
         on_launch(self, &event->u.launch, event->time_ns);
         break;
+    case UM_EV_SYNC:
+        if (event->u.sync.exit) {
+            self->phase += self->launched;
+            self->launched = false;
+        }
+        break;
     case UM_EV_HINT:
         on_hint(self, &event->u.hint);
         break;
@@ -184,6 +205,47 @@ static worth_t worth_of(const ahead_t *self, const um_view_t *view)
     return role && known.density_percent * role->launches >= pays_off ? BY_LAUNCHES : NOT;
 }
 
+static void bring(const um_view_t *view, um_hints_t *hints, const um_extent_t *extent,
+                  um_hint_order_t order, const char *why)
+{
+    um_hints_add(hints, &(um_hint_t){.kind = UM_HINT_PREFETCH,
+                                     .order = order,
+                                     .addr = extent->addr,
+                                     .bytes = extent->bytes,
+                                     .device = um_view_launch(view)->device,
+                                     .why = why});
+}
+
+/* What the CPU has of the pieces that launches will take before the next wait. */
+static void bring_next_pieces(const ahead_t *self, const um_view_t *view, um_hints_t *hints,
+                              uint64_t min)
+{
+    const um_stretch_t *stretch = um_view_stretch(view);
+    const um_sweeps_t *sweeps = &self->region[stretch->region % REGIONS].sweeps;
+    um_extent_t extent[UM_VIEW_STRETCH_EXTENTS];
+    uint64_t step = sweeps->before.step, start, bytes, at, end;
+
+    if (self->region[stretch->region % REGIONS].id != stretch->region || step < PIECE ||
+        !um_sweep_goes_on(sweeps) || !um_view_region(view, stretch->region, &start, &bytes))
+        return;
+    at = start + sweeps->now.last + step;
+    end = start + sweeps->before.last + step;
+    end = end < start + bytes ? end : start + bytes;
+    end = end - at < self->sweep ? end : at + self->sweep;
+    for (uint64_t piece = at; piece < end; piece += step)
+        um_view_look(view, stretch->region, piece, step);
+    for (uint64_t stop; at < end; at = stop) {
+        size_t n;
+
+        stop = end - at < UM_VIEW_STRETCH_BYTES ? end : at + UM_VIEW_STRETCH_BYTES;
+        n = um_view_extents(view, stretch->region, at, stop - at, extent, UM_VIEW_STRETCH_EXTENTS);
+        for (size_t i = 0; i < n; i++)
+            if (extent[i].where == UM_WHERE_HOST && extent[i].bytes >= min)
+                bring(view, hints, &extent[i], UM_ORDER_RACING,
+                      "the next pieces' launches need it");
+    }
+}
+
 static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
 {
     const ahead_t *self = state;
@@ -209,17 +271,14 @@ static void decide(const void *state, const um_view_t *view, um_hints_t *hints)
     for (size_t i = 0; i < n; i++)
         if ((extent[i].where == UM_WHERE_HOST || extent[i].where == UM_WHERE_UNKNOWN) &&
             extent[i].bytes >= min)
-            um_hints_add(hints,
-                         &(um_hint_t){.kind = UM_HINT_PREFETCH,
-                                      /* its end is not the end of the use */
-                                      .order = worth == BY_LAUNCH ? UM_ORDER_RACING : UM_ORDER_IDLE,
-                                      .addr = extent[i].addr,
-                                      .bytes = extent[i].bytes,
-                                      .device = um_view_launch(view)->device,
-                                      .why = worth == BY_LAUNCHES ? "launches to come use it, too"
-                                             : extent[i].where == UM_WHERE_HOST
-                                                 ? "the cpu has it"
-                                                 : "not known to be on the gpu"});
+            bring(view, hints, &extent[i],
+                  worth == BY_LAUNCH ? UM_ORDER_RACING /* its end is not the end of the use: */
+                                     : UM_ORDER_IDLE,
+                  worth == BY_LAUNCHES               ? "launches to come use it, too"
+                  : extent[i].where == UM_WHERE_HOST ? "the cpu has it"
+                                                     : "not known to be on the gpu");
+    if (worth == BY_LAUNCH && stretch->first_of_region)
+        bring_next_pieces(self, view, hints, min);
 }
 
 const um_advisor_ops_t um_advisor_ahead = {

@@ -13,7 +13,7 @@ check_PROGRAMS += tests/unit/cuda_executor
 tests_unit_cuda_executor_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) $(CUPTI_CPPFLAGS)
 endif
 # the advisors and the simulator's baselines
-check_PROGRAMS += tests/unit/ahead tests/unit/calm tests/unit/evict tests/unit/first_touch tests/unit/placement \
+check_PROGRAMS += tests/unit/ahead tests/unit/ahead_sweep tests/unit/calm tests/unit/evict tests/unit/first_touch tests/unit/placement \
 	tests/unit/read_mostly tests/unit/readback tests/unit/readback_moving tests/unit/advisor_contract tests/unit/baselines
 tests_unit_advisor_contract_LDADD = libumtool.la $(LDADD)
 tests_unit_baselines_LDADD = libumtool.la $(LDADD)
