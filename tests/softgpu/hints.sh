@@ -152,7 +152,7 @@ learned() { "$umrt" profile show elements.ump | grep -qE 'footprint +integer .*p
 ok "elements: the same" elements
 ok "elements: the integer is in the trace" grep -q ' launch .*scalars=\[{slot=1,size_bytes=8,value=16777216}\]' <("$umrt" dump t.umt)
 # Where a kernel stopped is only seen within 2 ms of the wait: on a busy machine that may take several runs.
-for _ in {1..9}; do learned && break || elements; done
+for _ in {1..9}; do learned && break; elements; done
 ok "elements: which of the integers it is is learned, and kept in the profile" learned
 ok "elements: another run with it, the same" elements
 ok "elements: what a value takes that has not been before is brought, and no more" near "$(last)" 64
