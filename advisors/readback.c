@@ -538,6 +538,7 @@ static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hi
             continue;
         from = origin.at + range->addr;
         end = origin.at + range->end;
+        end = end < origin.end ? end : origin.end;
         if (range->left_out)
             end = without_last_block(origin.region, from, end);
         bring(view, hints, origin.region, from, end);

@@ -29,7 +29,8 @@ um_read_origin_t um_read_origin(const um_readback_t *self, const um_read_wait_t 
 
     if (i < UM_READ_RANGES)
         return (um_read_origin_t){.region =
-                                      um_read_region(self, um_place_region(&self->places, place))};
+                                      um_read_region(self, um_place_region(&self->places, place)),
+                                  .end = UINT64_MAX};
     for (uint32_t a = 0; a < given->n; a++)
         if (given->arg[a].slot == place)
             return (um_read_origin_t){.region = um_read_region(self, given->arg[a].region),

@@ -149,6 +149,24 @@ Test(readback_moving, slices_that_share_blocks_are_told_apart)
     program_stop();
 }
 
+/* The launch itself tells where it ends: what lies behind is another argument's, and stays with the GPU. */
+Test(readback_moving, what_is_brought_ends_where_another_argument_begins)
+{
+    slice_t weights = {2, 40 * MIB};
+
+    start();
+    for (uint64_t i = 0; i < 6; i++) {
+        slice_t out = slice_of(2, i);
+
+        transform(weights, out);
+        cpu(out);
+    }
+    cr_assert_eq(transform(weights, (slice_t){2, weights.at - SLICE / 2}), 1);
+    cr_assert_eq(last_hint()->addr, FAKE_BASE + SECOND + weights.at - SLICE / 2);
+    cr_assert_eq(last_hint()->bytes, SLICE / 2);
+    program_stop();
+}
+
 Test(readback_moving, an_argument_that_nobody_reads_stays)
 {
     start();
