@@ -180,8 +180,8 @@ bool um_modules_kernel(const char *name, uint64_t *module_hash, const um_param_t
 /* preload.c: what the first launch of a kernel would load */
 #define UM_PRELOAD_MAX 256u /* the option's upper end */
 void um_on_library(const CUpti_CallbackData *info, const um_call_t *call);
-void um_preload_waits(
-    bool exit); /* this thread begins to wait for the whole context, or has done so */
+/* This thread begins to wait for the whole context, or has done so. */
+void um_preload_waits(uint32_t context, bool exit);
 
 /* callsite.c */
 uint64_t um_callsite_here(void); /* id of the program's stack; posts CALL_SITE once; 0 = off */

@@ -9,7 +9,8 @@
  * library, on the program's thread; a kernel takes some 0.1 ms that it would have taken at its launch.
  * That thread may be capturing a stream, or another one: the capture must not mind. And a kernel may be
  * running that waits for that very thread, while loading may wait for the kernel: so it is left alone while
- * a launch is outstanding, as far as waits for the whole context tell.
+ * a launch is outstanding, as far as waits for the whole context tell. Launches are counted for all contexts
+ * together: a wait for another one says nothing.
  */
 #include "live.h"
 
@@ -17,22 +18,30 @@
 
 #define UM_PRELOAD_NS 5000000u /* no more after so long */
 
-/* The launches that there were when a wait for the whole context began that has ended. */
+/* The launches that there were when a wait for a whole context began that has ended, and which context: one
+ * word, as waits end on any thread. */
 static _Atomic uint64_t um_waited_for;
 static _Thread_local uint64_t um_at_entry;
 
-void um_preload_waits(bool exit)
+static uint64_t um_launches_until_now(uint32_t context)
+{
+    return atomic_load_explicit(&um_live.runtime->launches, memory_order_relaxed) << 16 |
+           (context & 0xffff);
+}
+
+void um_preload_waits(uint32_t context, bool exit)
 {
     if (exit)
         atomic_store_explicit(&um_waited_for, um_at_entry, memory_order_relaxed);
     else
-        um_at_entry = atomic_load_explicit(&um_live.runtime->launches, memory_order_relaxed);
+        um_at_entry = um_launches_until_now(context);
 }
 
-static bool um_is_outstanding(void)
+static bool um_is_outstanding(uint32_t context)
 {
-    return atomic_load_explicit(&um_live.runtime->launches, memory_order_relaxed) !=
-           atomic_load_explicit(&um_waited_for, memory_order_relaxed);
+    uint64_t now = um_launches_until_now(context);
+
+    return now >> 16 && now != atomic_load_explicit(&um_waited_for, memory_order_relaxed);
 }
 
 /* Where nothing is prefetched nothing is held up. */
@@ -69,8 +78,9 @@ void um_on_library(const CUpti_CallbackData *info, const um_call_t *call)
 
     if (um_entering(info) || um_result(info) != CUDA_SUCCESS || !library || !info->context ||
         settings->mode < UM_MODE_HINT || !settings->preload_kernels || !um_live_managed() ||
-        um_is_outstanding() || !um_is_hinted(info->contextUid) || !cuda->library_kernel_count ||
-        !cuda->library_kernels || !cuda->kernel_function || !cuda->func_load || !cuda->capture_mode)
+        um_is_outstanding(info->contextUid) || !um_is_hinted(info->contextUid) ||
+        !cuda->library_kernel_count || !cuda->library_kernels || !cuda->kernel_function ||
+        !cuda->func_load || !cuda->capture_mode)
         return;
     um_cuda_own = true;
     if (cuda->capture_mode(&mode) == CUDA_SUCCESS) {

@@ -463,10 +463,12 @@ static void load(CUkernel kernel[2])
     fprintf(stderr, "ready %d\n", ready);
 }
 
-/* One while a stream is captured, one while kernels may be running, one after a wait. */
+/* One while a stream is captured, one while kernels may be running, one after a wait, one while kernels may be
+ * running after a wait for another GPU. */
 static void library(void)
 {
     CUdeviceptr data;
+    CUcontext context;
     CUkernel kernel[2];
     CUstream stream;
     CUgraph graph;
@@ -485,6 +487,13 @@ static void library(void)
     load(kernel);
     CHECK(cuCtxSynchronize());
     load(kernel);
+    CHECK(cuCtxGetCurrent(&context));
+    launch((CUfunction)kernel[0], NULL, (void *[]){&data, &n});
+    start(program, 1);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuCtxSetCurrent(context));
+    load(kernel);
+    CHECK(cuCtxSynchronize());
     printf("%.0f\n", sum(data, BYTES));
 }
 #else

@@ -40,27 +40,28 @@ done
 mode=library
 "$hints" $mode >alone.out 2>said
 if [ -s alone.out ]; then
-    # ready PATTERN: "N N N", before the first launch, with launches outstanding, after a wait for all of them
+    # ready PATTERN: "N N N N", before the first launch, with launches outstanding, after a wait for all of them,
+    # with one outstanding while another GPU was waited for
     ready() { [[ $(awk '$1 == "ready" { print $2 }' said | xargs) =~ ^$1$ ]] || { cat said; return 1; }; }
     # umrt stops where one has taken 5 ms, however busy the machine was with other things.
     all_are_ready() {
         if grep -qE ' 1 of 2 kernels of a library loaded in ([5-9]|[1-9][0-9]+)\.' said; then
-            ready '[12] 0 [12]'
+            ready '[12] 0 [12] 0'
         else
-            ready '2 0 2'
+            ready '2 0 2 0'
         fi
     }
-    ok "library: alone, kernels are loaded as they are launched" ready '0 0 0'
+    ok "library: alone, kernels are loaded as they are launched" ready '0 0 0 0'
     UMRT_LOG_LEVEL=3 as_alone
     ok "library: hinted, before the first of them is, and never while kernels may be running" all_are_ready
     as_alone --preload-kernels 1
-    ok "library: not one of more kernels than asked for" ready '0 0 0'
+    ok "library: not one of more kernels than asked for" ready '0 0 0 0'
     as_alone --mode observe
-    ok "library: not where nothing is hinted" ready '0 0 0'
+    ok "library: not where nothing is hinted" ready '0 0 0 0'
     for only in CONCURRENT=0 INTEGRATED=1 HOST_PAGE_TABLES=1; do
         export "SOFTGPU_$only"
         as_alone
-        ok "library: not on a GPU that is only observed ($only)" ready '0 0 0'
+        ok "library: not on a GPU that is only observed ($only)" ready '0 0 0 0'
         unset "SOFTGPU_${only%=*}"
     done
 else
