@@ -37,13 +37,15 @@ static void remove_region(um_residency_t *residency, uint32_t id)
 
     if (at == residency->n || residency->region[at]->id != id)
         return;
+    residency->n_blocks -= residency->region[at]->n_blocks;
     free(residency->region[at]);
     memmove(&residency->region[at], &residency->region[at + 1],
             (residency->n - at - 1) * sizeof(um_region_state_t *));
     residency->n--;
 }
 
-/* A region that cannot be kept for lack of memory is as good as unknown: it gets no hints. */
+/* A region that cannot be kept for lack of memory, or takes too much of it, is as good as unknown: it gets
+ * no hints. */
 static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *alloc)
 {
     bool before = alloc->flags & UM_REGION_BEFORE_UMRT;
@@ -57,7 +59,7 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
         return;
     remove_region(residency, alloc->region);
     n_blocks = (alloc->addr + alloc->bytes - 1) / UM_BLOCK_BYTES - alloc->addr / UM_BLOCK_BYTES + 1;
-    if (n_blocks > UINT32_MAX)
+    if (n_blocks > UM_BLOCKS_MOST - residency->n_blocks)
         return;
     if (!um_grow(&residency->region, &residency->room, residency->n + 1,
                  sizeof(*residency->region)))
@@ -80,6 +82,7 @@ static void add_region(um_residency_t *residency, const um_ev_region_alloc_t *al
             (residency->n - at) * sizeof(um_region_state_t *));
     residency->region[at] = region;
     residency->n++;
+    residency->n_blocks += n_blocks;
     residency->stats.regions++;
 }
 

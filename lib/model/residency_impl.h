@@ -11,8 +11,9 @@
 
 #define UM_UNSYNCED_MAX 64u /* a program that never waits is sampled this often all the same */
 #define UM_AWAY         (UM_BLOCK_BYTES / UM_PAGE_BYTES / 2) /* pages of a block that have to have gone */
-#define UM_HOT_BLOCKS   4u    /* places where something was found, sampled first */
-#define UM_LOOK_EXTENTS 1024u /* enough for one look at the 64 KiB merging distance */
+#define UM_HOT_BLOCKS   4u         /* places where something was found, sampled first */
+#define UM_BLOCKS_MOST  (1u << 23) /* of all regions: 16 TiB; what is kept of them takes 128 MiB */
+#define UM_LOOK_EXTENTS 1024u      /* enough for one look at the 64 KiB merging distance */
 
 typedef struct um_block_state {
     uint64_t looked_ns; /* when the host side was last known; 0 = must be looked at */
@@ -65,6 +66,7 @@ struct um_residency {
     void *told_ctx;
     um_region_state_t **region; /* by id */
     size_t n, room;
+    uint64_t n_blocks; /* of all of them */
     um_residency_stats_t stats;
     um_extent_t found[UM_LOOK_EXTENTS];
 };

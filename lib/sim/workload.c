@@ -15,6 +15,8 @@
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define GPUS_MAX    8
 #define REGION_MAX  ((uint32_t)1 << 24) /* tables go by the number: 128 MiB of pointers */
+/* Managed bytes alive at once. A simulation keeps some 100 bytes for each 2 MiB, used or not. */
+#define MANAGED_MOST ((uint64_t)8 << 40)
 
 /* Copies of events and of what they point to live in chunks, which never move. */
 typedef struct chunk {
@@ -180,6 +182,11 @@ static um_status_t alloc(um_workload_builder_t *builder, const um_event_t *event
                              "region %" PRIu32 " lies over region %" PRIu32
                              ", which is still alive",
                              a->region, over->id);
+    if (r.managed && a->bytes > MANAGED_MOST - regions->live_bytes)
+        return um_workload_builder_refuse(builder, event,
+                                          "region %" PRIu32 " of %" PRIu64 " bytes: no more than "
+                                          "8 TiB of managed memory at a time",
+                                          a->region, a->bytes);
     if (um_lifetimes_begin(regions, &r) != UM_OK)
         return um_workload_builder_fail(builder, UM_ERR_NO_MEMORY);
     if (regions->live_bytes > w->managed_peak_bytes)

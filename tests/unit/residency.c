@@ -67,6 +67,25 @@ Test(residency, a_region_at_the_end_of_all_addresses_is_left_alone)
     um_residency_free(model);
 }
 
+/* Each block takes memory. Nobody has so much; a trace can say anything. */
+Test(residency, regions_beyond_measure_are_left_alone)
+{
+    const uint64_t tib = (uint64_t)1 << 40;
+    um_residency_t *model = new_model(8 * MIB);
+    uint64_t addr, bytes;
+
+    for (uint32_t id = 2; id < 30; id++) {
+        um_event_t alloc = event_alloc(2, id, FAKE_BASE + id * tib, id < 4 ? 1024 * tib : tib);
+        um_event_t gone = event_free(3, id, alloc.u.region_alloc.addr);
+
+        um_residency_observe(model, &alloc);
+        cr_assert_eq(um_residency_region(model, id, &addr, &bytes), id >= 4 && id < 20, "%u", id);
+        if (id == 4) /* makes room */
+            um_residency_observe(model, &gone);
+    }
+    um_residency_free(model);
+}
+
 Test(residency, the_cpu_may_touch_a_fresh_region_without_any_wait)
 {
     um_residency_t *model = new_model(8 * MIB);

@@ -176,6 +176,23 @@ Test(workload, refuses_numbers_of_regions_that_no_table_holds)
     }
 }
 
+/* A simulation keeps something for each block, used or not. */
+Test(workload, refuses_more_memory_than_can_be_kept_track_of)
+{
+    const uint64_t tib = (uint64_t)1 << 40;
+    made_t m = begin();
+
+    cr_expect_eq(region(&m, 1, BASE, 5 * tib), UM_OK);
+    gone(&m, 1);
+    cr_expect_eq(region(&m, 2, BASE, 5 * tib), UM_OK, "one at a time");
+    cr_expect_eq(region(&m, 3, BASE + 5 * tib, 3 * tib), UM_OK, "just fits");
+    cr_expect_eq(region(&m, 4, BASE + 8 * tib, 1), UM_ERR_INVALID);
+    refused(&m, "region 4 of 1 bytes: no more than 8 TiB of managed memory at a time");
+    m = begin();
+    cr_expect_eq(region(&m, 1, BASE, (uint64_t)1 << 62), UM_ERR_INVALID);
+    refused(&m, "no more than 8 TiB");
+}
+
 Test(workload, refuses_a_region_whose_last_page_ends_the_address_space)
 {
     const uint64_t bytes[] = {1, 4095};
