@@ -33,11 +33,11 @@ uint64_t um_footprint_shape(const um_ev_launch_t *launch, uint64_t *grid_blocks)
     uint64_t blocks = 1, threads = 1;
 
     for (int i = 0; i < 3; i++) {
-        blocks *= launch->grid[i] ? launch->grid[i] : 1;
+        uint64_t side = launch->grid[i] ? launch->grid[i] : 1;
+
+        blocks = blocks < GRID_MOST / side ? blocks * side : GRID_MOST;
         threads *= launch->block[i] ? launch->block[i] : 1;
     }
-    if (blocks >= GRID_MOST)
-        blocks = GRID_MOST;
     *grid_blocks = blocks;
     return blocks << 12 | (threads & 0xfff);
 }
@@ -219,7 +219,9 @@ static uint32_t density_of(const um_seen_t *seen, uint64_t end)
 
 static uint64_t scaled(uint64_t bytes, uint64_t by, uint64_t over)
 {
-    return bytes == UM_FAR ? UM_FAR : (uint64_t)((double)bytes * (double)by / (double)over);
+    double product = (double)bytes * (double)by / (double)over;
+
+    return bytes == UM_FAR || product >= (double)INT64_MAX ? UM_FAR : (uint64_t)product;
 }
 
 /* What holds whatever the shape. */

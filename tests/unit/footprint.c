@@ -209,6 +209,26 @@ Test(footprint, what_grows_with_the_grid_is_foreseen_for_another)
     program_stop();
 }
 
+/* All of the argument, however many bytes that would be: 2^48 blocks, and 2^64. */
+Test(footprint, what_grows_with_the_grid_is_not_nothing_for_one_beyond_measure)
+{
+    setenv("UMRT_AHEAD_DENSE_LIMIT", "0", 1);
+    start(256 * MIB);
+    for (int i = 0; i < 6; i++) {
+        grid = 1000;
+        round_of(256 * MIB, 100 * MIB);
+        grid = 2000;
+        round_of(256 * MIB, 200 * MIB);
+    }
+    grid = UINT32_MAX;
+    grid_y = UINT16_MAX;
+    cr_expect_geq(round_of(256 * MIB, 256 * MIB), 240 * MIB);
+    grid = 1u << 22;
+    grid_y = grid_z = 1u << 21;
+    cr_expect_geq(round_of(256 * MIB, 256 * MIB), 240 * MIB);
+    program_stop();
+}
+
 Test(footprint, what_the_grid_does_not_change_is_foreseen_too)
 {
     uint64_t bytes;

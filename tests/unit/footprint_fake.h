@@ -10,7 +10,7 @@
 static um_arg_t arg[8];
 static uint32_t n_args;
 static uint64_t module_hash;
-static uint32_t grid = 1000;
+static uint32_t grid = 1000, grid_y, grid_z;
 
 static inline void define(uint32_t kernel, const char *name)
 {
@@ -40,6 +40,8 @@ static inline unsigned launch(uint32_t kernel)
 
     event.u.launch.kernel = kernel;
     event.u.launch.grid[0] = grid;
+    event.u.launch.grid[1] = grid_y;
+    event.u.launch.grid[2] = grid_z;
     event.u.launch.block[0] = 256;
     tick();
     feed(event);
