@@ -103,7 +103,7 @@ void um_view_look(const um_view_t *view, uint32_t region, uint64_t addr, uint64_
         addr < start || addr - start >= all)
         return;
     slice = um_slices_end(view->slices, region, addr - start, all) - (addr - start);
-    um_residency_taken(view->residency, region, addr, bytes < slice ? bytes : slice);
+    um_residency_taken(view->residency, region, addr, bytes < slice ? bytes : slice, view->now_ns);
 }
 
 uint32_t um_view_steps(const um_view_t *view)

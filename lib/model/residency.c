@@ -149,6 +149,13 @@ static void on_migrate(um_residency_t *residency, const um_ev_migrate_t *move, u
     }
 }
 
+/* Up to when what has just come to a device is known to have stayed there: of what comes late, when the wait for its
+ * launch is over, that is as good as not at all. */
+static uint64_t known_until(const um_residency_t *residency, uint64_t now_ns)
+{
+    return residency->sync_ns > residency->launch_ns ? residency->sync_ns - 1 : now_ns;
+}
+
 static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_t now_ns)
 {
     um_region_state_t *region = um_residency_find(residency, hint->region);
@@ -162,7 +169,7 @@ static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_
             put(residency, hint->region, hint->addr, hint->bytes, UM_WHERE_HOST, UM_DEVICE_HOST, 0);
         else
             put(residency, hint->region, hint->addr, hint->bytes, UM_WHERE_DEVICE, hint->device,
-                now_ns);
+                known_until(residency, now_ns));
         break;
     case UM_HINT_READ_MOSTLY:
         region->duplicated = true;
@@ -227,6 +234,9 @@ void um_residency_observe(um_residency_t *residency, const um_event_t *event)
             put(residency, event->u.copy.dst_region, event->u.copy.dst_addr, event->u.copy.bytes,
                 UM_WHERE_DEVICE, event->u.copy.device, 0);
         break;
+    case UM_EV_LAUNCH:
+        residency->launch_ns = event->time_ns;
+        break;
     case UM_EV_SYNC:
         if (event->u.sync.exit && event->time_ns > residency->sync_ns) {
             residency->sync_ns = event->time_ns;
@@ -249,6 +259,7 @@ void um_residency_launch_begin(um_residency_t *residency, uint32_t id, uint64_t 
         return;
     region->look = UM_LOOK_UNDECIDED;
     region->launch_ns = now_ns;
+    region->again_ns = 0;
     region->hit = region->fresh = false;
 }
 

@@ -56,10 +56,11 @@ um_status_t um_residency_new(const um_page_tables_t *tables, um_residency_t **ou
 void um_residency_free(um_residency_t *residency);
 
 /* From now on `fn` is told, as RESIDENCY events, of each extent that a look finds the CPU to have taken
- * since the last one, where it is known to have been on a device meanwhile: present_bytes == bytes, `sync` = the last wait that the CPU has left. NULL = no more. */
+ * since the last one, where it is known to have been on a device meanwhile: present_bytes == bytes, `sync` = the
+ * last wait that the CPU has left. NULL = no more. */
 void um_residency_tell(um_residency_t *residency, um_event_fn fn, void *ctx);
 
-/* REGION_ALLOC, REGION_FREE, REGION_HINT, HINT, SET, COPY, SYNC and, of MIGRATE, evictions and their undoing change the model; others are ignored. */
+/* REGION_ALLOC, REGION_FREE, REGION_HINT, HINT, SET, COPY, LAUNCH, SYNC and, of MIGRATE, evictions and their undoing change the model; others are ignored. */
 void um_residency_observe(um_residency_t *residency, const um_event_t *event);
 
 /* A live managed region; false when there is none of that id, or the program wants it left alone. */
@@ -89,8 +90,10 @@ void um_residency_leave(um_residency_t *residency, uint32_t region, uint64_t add
 void um_residency_refresh(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
                           bool doubt);
 
-/* What the CPU may have taken of [addr, addr+bytes) from a device is looked up now, whoever launches what. */
-void um_residency_taken(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes);
+/* What the CPU may have taken of [addr, addr+bytes) from a device is looked up now, at a launch made at launch_ns, whatever
+ * that takes. */
+void um_residency_taken(um_residency_t *residency, uint32_t region, uint64_t addr, uint64_t bytes,
+                        uint64_t launch_ns);
 
 /* What the CPU has of a block now, by the page tables: bit i = its i-th 64 KiB. `addr` is the block's start,
  * wholly inside the region. What is found gone is believed to be on the GPU. False = they cannot be asked,

@@ -53,15 +53,21 @@ typedef struct um_region_state {
     um_look_t look;
     uint32_t first, end; /* its blocks */
     uint64_t launch_ns;
-    bool hit, fresh; /* something is on the host; some of it was seen for the first time */
+    uint64_t
+        seen_ns; /* blocks [seen_first, seen_end) were looked at then, for a launch made at seen_for_ns */
+    uint64_t seen_for_ns;
+    uint32_t seen_first, seen_end;
+    uint64_t again_ns; /* what was looked at before that is looked at again; 0 = nothing is */
+    bool hit, fresh;   /* something is on the host; some of it was seen for the first time */
     um_block_state_t block[];
 } um_region_state_t;
 
 struct um_residency {
     um_page_tables_t tables;
     bool can_look;
-    uint64_t sync_ns; /* the CPU last left a wait for the GPU */
-    uint32_t sync;    /* and which one */
+    uint64_t sync_ns;   /* the CPU last left a wait for the GPU */
+    uint32_t sync;      /* and which one */
+    uint64_t launch_ns; /* of the latest launch */
     um_event_fn told;
     void *told_ctx;
     um_region_state_t **region; /* by id */

@@ -5,16 +5,23 @@
 #define ROTATING   2u /* further pages of a sample, elsewhere each time */
 #define LOOK_BYTES (64u << 20)
 
-static bool stale(const um_residency_t *residency, const um_region_state_t *region, uint32_t b)
+/* For a launch made at launch_ns, UINT64_MAX = one that is yet to be made. */
+static bool stale(const um_residency_t *residency, const um_region_state_t *region, uint32_t b,
+                  uint64_t launch_ns)
 {
     const um_block_state_t *block = &region->block[b];
 
+    if (block->looked_ns < region->again_ns)
+        return true;
+    /* One look for all the launches that had been made by then. */
+    if (b >= region->seen_first && b < region->seen_end && region->seen_ns >= launch_ns)
+        return false;
     switch (block->where) {
     case UM_WHERE_DEVICE:
     case UM_WHERE_BOTH:
         return !block->looked_ns || block->looked_ns < residency->sync_ns;
     default:
-        return block->looked_ns < region->launch_ns;
+        return block->looked_ns < launch_ns;
     }
 }
 
@@ -65,6 +72,17 @@ static void set_looked(um_region_state_t *region, uint64_t looked_ns)
         region->block[b].looked_ns = looked_ns;
 }
 
+/* They have been looked at, or found by a sample to be as they were, for the launch under way. */
+static void set_seen(um_region_state_t *region, uint32_t first, uint32_t end, uint64_t now_ns)
+{
+    if (region->seen_for_ns != region->launch_ns || first != region->seen_end) {
+        region->seen_for_ns = region->launch_ns;
+        region->seen_ns = now_ns;
+        region->seen_first = first;
+    }
+    region->seen_end = end;
+}
+
 static void decide_look(um_residency_t *residency, um_region_state_t *region)
 {
     bool any = false;
@@ -74,7 +92,7 @@ static void decide_look(um_residency_t *residency, um_region_state_t *region)
     if (!residency->can_look)
         return;
     for (uint32_t b = region->first; b < region->end; b++)
-        if (stale(residency, region, b)) {
+        if (stale(residency, region, b, region->launch_ns)) {
             any = true;
             region->fresh |= region->block[b].where != UM_WHERE_DEVICE &&
                              region->block[b].where != UM_WHERE_BOTH;
@@ -87,9 +105,11 @@ static void decide_look(um_residency_t *residency, um_region_state_t *region)
     } else if (sample_hits(residency, region)) {
         region->look = UM_LOOK_WHOLE;
         region->interval = 1;
-        set_looked(region, 0);
+        region->again_ns = region->launch_ns;
     } else {
-        set_looked(region, residency->tables.now_ns(residency->tables.ctx));
+        set_looked(region, region->launch_ns);
+        set_seen(region, region->first, region->end,
+                 residency->tables.now_ns(residency->tables.ctx));
     }
     if (region->look == UM_LOOK_WHOLE)
         region->since = 0;
@@ -169,9 +189,10 @@ static bool set_extent(const um_residency_t *residency, um_region_state_t *regio
     return taken;
 }
 
-/* Asks about blocks [first, end), at most LOOK_BYTES of them. */
+/* Asks about blocks [first, end), at most LOOK_BYTES of them, for a launch made at launch_ns. What the CPU takes after
+ * the next wait must be found at the next launch, even if that wait is over by now. */
 static void look_at(um_residency_t *residency, um_region_state_t *region, uint32_t first,
-                    uint32_t end)
+                    uint32_t end, uint64_t launch_ns)
 {
     uint64_t addr = um_block_start(region, first), bytes = um_block_end(region, end - 1) - addr;
     uint64_t present_bytes, now;
@@ -204,7 +225,7 @@ static void look_at(um_residency_t *residency, um_region_state_t *region, uint32
     for (; b < end; b++)
         set_absent(&region->block[b]);
     for (b = first; b < end; b++)
-        region->block[b].looked_ns = now;
+        region->block[b].looked_ns = launch_ns;
 }
 
 bool um_residency_peek(um_residency_t *residency, uint32_t id, uint64_t addr, um_chunks_t *out)
@@ -291,10 +312,12 @@ void um_residency_look(um_residency_t *residency, um_region_state_t *region, uin
         uint32_t stop = b;
 
         while (stop < end && stop - b < LOOK_BYTES / UM_BLOCK_BYTES &&
-               stale(residency, region, stop))
+               stale(residency, region, stop, region->launch_ns))
             stop++;
-        if (stop > b)
-            look_at(residency, region, b, stop);
+        if (stop > b) {
+            set_seen(region, b, stop, residency->tables.now_ns(residency->tables.ctx));
+            look_at(residency, region, b, stop, region->launch_ns);
+        }
         b = stop > b ? stop : b + 1;
     }
 }
@@ -307,13 +330,15 @@ static bool is_there(const um_block_state_t *block)
 static bool may_have_changed(const um_residency_t *residency, const um_region_state_t *region,
                              uint32_t b, bool doubt)
 {
-    return !is_there(&region->block[b]) || (doubt && stale(residency, region, b));
+    return !is_there(&region->block[b]) || (doubt && stale(residency, region, b, UINT64_MAX));
 }
 
 void um_residency_refresh(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
                           bool doubt)
 {
     um_region_state_t *region = um_residency_find(residency, id);
+    /* The CPU may take it yet: the next launch has to ask again. */
+    uint64_t known_ns = residency->sync_ns ? residency->sync_ns - 1 : 0;
     uint32_t first, end;
 
     if (!region || region->look != UM_LOOK_NONE || !um_blocks_of(region, addr, bytes, &first, &end))
@@ -325,16 +350,13 @@ void um_residency_refresh(um_residency_t *residency, uint32_t id, uint64_t addr,
                may_have_changed(residency, region, stop, doubt))
             stop++;
         if (stop > b)
-            look_at(residency, region, b, stop);
-        /* The CPU may take it yet: the next launch has to ask again. */
-        for (uint32_t i = b; i < stop; i++)
-            if (is_there(&region->block[i]))
-                region->block[i].looked_ns = 0;
+            look_at(residency, region, b, stop, known_ns);
         b = stop > b ? stop : b + 1;
     }
 }
 
-void um_residency_taken(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes)
+void um_residency_taken(um_residency_t *residency, uint32_t id, uint64_t addr, uint64_t bytes,
+                        uint64_t launch_ns)
 {
     um_region_state_t *region = um_residency_find(residency, id);
     uint32_t first, end;
@@ -346,10 +368,10 @@ void um_residency_taken(um_residency_t *residency, uint32_t id, uint64_t addr, u
         uint32_t stop = b;
 
         while (stop < end && stop - b < LOOK_BYTES / UM_BLOCK_BYTES &&
-               is_there(&region->block[stop]) && stale(residency, region, stop))
+               is_there(&region->block[stop]) && stale(residency, region, stop, launch_ns))
             stop++;
         if (stop > b)
-            look_at(residency, region, b, stop);
+            look_at(residency, region, b, stop, launch_ns);
         b = stop > b ? stop : b + 1;
     }
 }

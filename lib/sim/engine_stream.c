@@ -327,6 +327,7 @@ static void transfer_start(um_engine_t *engine, um_stream_t *stream)
 
 static void prefetch_start(um_engine_t *engine, um_stream_t *stream)
 {
+    stream->start_ns = engine->now_ns;
     stream->at = stream->head->hint.addr;
     stream->moved = false;
     stream->moved_bytes = 0;
@@ -441,6 +442,7 @@ static void advise_act(um_engine_t *engine, um_stream_t *stream)
 
 static void advise_start(um_engine_t *engine, um_stream_t *stream)
 {
+    stream->start_ns = engine->now_ns;
     stream->begun = false;
     um_actor_wake(engine, &stream->actor, engine->now_ns);
 }

@@ -473,6 +473,63 @@ Test(residency, tells_what_the_cpu_took_once_and_to_the_page)
     um_residency_free(model);
 }
 
+static void launch_at(um_residency_t *model, uint64_t time_ns)
+{
+    um_event_t event = event_launch(time_ns, 1, NULL, 0);
+    um_extent_t out[64];
+
+    um_residency_observe(model, &event);
+    um_residency_launch_begin(model, FAKE_REGION, FAKE_BASE, 8 * MIB, time_ns);
+    um_residency_extents(model, FAKE_REGION, FAKE_BASE, 8 * MIB, out, 64);
+    um_residency_launch_end(model, FAKE_REGION, FAKE_GPU, true);
+}
+
+/* A short kernel is over, and the CPU at work on what it is to read, before the page tables are looked at for it. */
+Test(residency, a_look_that_comes_after_the_wait_does_not_stand_for_what_the_cpu_does_then)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_event_t left = event_sync(3000, UM_SYNC_DEVICE, 0, 1);
+
+    um_residency_tell(model, hear, NULL);
+    n_told = 0;
+    fake.now_ns = 5000;
+    launch_at(model, 2000); /* finds it all with the GPU */
+    um_residency_observe(model, &left);
+    fake_set(&fake, 0, 8 * MIB, true);
+    fake.now_ns = 9000;
+    launch_at(model, 8000);
+    cr_assert_eq(n_told, 1);
+    cr_assert_eq(told[0].bytes, 8 * MIB);
+    um_residency_free(model);
+}
+
+Test(residency, what_comes_to_the_gpu_after_the_wait_is_looked_at_again)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_event_t left = event_sync(3000, UM_SYNC_DEVICE, 0, 1);
+    um_event_t late = {.type = UM_EV_HINT, .time_ns = 4000};
+
+    um_residency_tell(model, hear, NULL);
+    n_told = 0;
+    fake_set(&fake, 0, 8 * MIB, true);
+    fake.now_ns = 2500;
+    launch_at(model, 2000);
+    um_residency_observe(model, &left);
+    late.u.hint = (um_ev_hint_t){.kind = UM_HINT_PREFETCH,
+                                 .result = UM_HINT_APPLIED,
+                                 .addr = FAKE_BASE,
+                                 .bytes = 8 * MIB,
+                                 .region = FAKE_REGION,
+                                 .who = "ahead",
+                                 .why = ""};
+    um_residency_observe(model, &late);
+    fake.now_ns = 9000;
+    launch_at(model, 8000); /* the CPU has taken it back */
+    cr_assert_eq(n_told, 1);
+    cr_assert_eq(told[0].bytes, 8 * MIB);
+    um_residency_free(model);
+}
+
 Test(residency, what_no_launch_takes_is_looked_up_when_asked_for)
 {
     um_residency_t *model = new_model(16 * MIB);
@@ -483,12 +540,12 @@ Test(residency, what_no_launch_takes_is_looked_up_when_asked_for)
     n_told = 0;
     sync_exit(model);
     fake_set(&fake, 4 * MIB, 6 * MIB, true);
-    um_residency_taken(model, FAKE_REGION, FAKE_BASE + 2 * MIB, 6 * MIB);
+    um_residency_taken(model, FAKE_REGION, FAKE_BASE + 2 * MIB, 6 * MIB, fake.now_ns);
     cr_assert_eq(n_told, 1);
     cr_assert_eq(told[0].addr, FAKE_BASE + 4 * MIB);
     cr_assert_eq(told[0].bytes, 4 * MIB); /* no further than was asked */
-    um_residency_taken(model, FAKE_REGION, FAKE_BASE + 2 * MIB, 6 * MIB);
-    um_residency_taken(model, FAKE_REGION + 1, FAKE_BASE + 2 * MIB, 6 * MIB);
+    um_residency_taken(model, FAKE_REGION, FAKE_BASE + 2 * MIB, 6 * MIB, fake.now_ns);
+    um_residency_taken(model, FAKE_REGION + 1, FAKE_BASE + 2 * MIB, 6 * MIB, fake.now_ns);
     cr_assert_eq(n_told, 1);
     cr_assert_eq(um_residency_extents(model, FAKE_REGION, FAKE_BASE, 16 * MIB, out, 64), 3);
     cr_assert_eq(out[1].where, UM_WHERE_HOST);
