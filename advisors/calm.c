@@ -56,12 +56,13 @@ typedef struct region {
     bool told;      /* keeping regions of its role has been found to win */
     bool gpu_first; /* the GPU was the first to touch it */
     /* going to and fro */
-    uint32_t rounds, wanted;     /* in a row; how many it takes */
-    uint32_t seen;               /* the launch (of `takes`) before which the CPU took it last */
-    uint32_t uses;               /* launches since the time before */
-    uint64_t seen_from, seen_to; /* what it took then */
-    uint64_t from, to;           /* what goes to and fro; of what is kept, witness and all */
-    uint64_t least_ns;           /* waited in a round but the first; 0 = not known */
+    uint32_t rounds, wanted;        /* in a row; how many it takes */
+    uint32_t seen;                  /* the launch (of `takes`) before which the CPU took it last */
+    uint32_t uses;                  /* launches since the time before */
+    uint64_t seen_from, seen_to;    /* what it took then */
+    uint64_t from, to;              /* what goes to and fro; of what is kept, witness and all */
+    uint64_t least_ns, most_ns;     /* waited in a round but the first; 0 = not known */
+    uint64_t first_ns, first_bytes; /* waited in the first, and moved */
     uint64_t before_ns,
         before_least_ns; /* a phase before it was kept: the mean of the latest, the least */
     uint32_t before;     /* of so many */
@@ -229,16 +230,28 @@ static void release(calm_t *self, region_t *region, uint32_t wanted, um_verdict_
         conclude(self, region, verdict);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t scaled(uint64_t ns, uint64_t by, uint64_t over)
+{
+    return over ? (uint64_t)((double)ns * (double)by / (double)over) : 0;
+}
+
 /* Is the wait as long as the link makes it, or as it was before, and no longer than that by more than
  * what the CPU saves? */
 static bool short_enough(const calm_t *self, const region_t *region, const phase_t *phase)
 {
     uint64_t base_ns = 2 * phase->moved_bytes / self->link;
 
-    if (base_ns < region->least_ns)
-        base_ns = region->least_ns;
-    if (region->kept_to - region->from <= TINY)
-        base_ns *= 2; /* it is other things that waits differ by */
+    base_ns = larger(base_ns, region->least_ns);
+    if (!region->least_ns) /* as the first round, which may have had more in it, but no less */
+        base_ns =
+            larger(base_ns, scaled(region->first_ns, phase->moved_bytes, region->first_bytes));
+    if (region->kept_to - region->from <= TINY) /* it is other things that waits differ by */
+        base_ns = 2 * larger(base_ns, region->most_ns);
     return phase->waited_ns <= base_ns + phase->saved_ns + phase->advice_ns + SLACK_NS;
 }
 
@@ -280,6 +293,8 @@ static void learn_before(region_t *region, const phase_t *phase)
 {
     if (!region->least_ns || phase->waited_ns < region->least_ns)
         region->least_ns = phase->waited_ns;
+    if (phase->waited_ns > region->most_ns)
+        region->most_ns = phase->waited_ns;
     if (!region->before || phase->total_ns < region->before_least_ns)
         region->before_least_ns = phase->total_ns;
     region->before += region->before < BEFORE;
@@ -293,6 +308,10 @@ static void on_new_phase(calm_t *self, region_t *region)
 
     if (self->phase - region->used_phase >= PHASES)
         return; /* long ago */
+    if (region->takes == 1) {
+        region->first_ns = phase->waited_ns;
+        region->first_bytes = phase->moved_bytes;
+    }
     if (region->state == TRIED || region->state == KEPT)
         judge(self, region, phase);
     else if (region->takes == 1 &&
@@ -384,6 +403,17 @@ static void on_left(calm_t *self, uint64_t now_ns)
 
 /* ---- our advice, taken or not ---- */
 
+/* So much is kept from now on: the launch under way has it there already. */
+static void begin_keeping(calm_t *self, region_t *region, uint64_t from, uint64_t to)
+{
+    region->kept_to = to;
+    region->passed = 0;
+    if (self->launched) {
+        self->now.moved_bytes += to - from;
+        self->now.saved_ns += saved_ns(self, to - from);
+    }
+}
+
 static void on_hint(calm_t *self, const um_ev_hint_t *hint)
 {
     region_t *region = find(self, hint->region);
@@ -414,18 +444,16 @@ static void on_hint(calm_t *self, const um_ev_hint_t *hint)
     } else if (hint->kind == UM_HINT_ACCESSED_BY && region->state == WATCHED) {
         region->state = strcmp(hint->why, WHY_TRIAL) == 0 ? TRIED : KEPT;
         region->from = hint->addr;
-        region->kept_to = end;
+        begin_keeping(self, region, hint->addr, end);
         region->to = strcmp(hint->why, WHY_SMALL) == 0 ? end : end + UM_BLOCK_BYTES;
         if (region->state == TRIED && region->seen_to > region->to)
             region->to = region->seen_to;
         region->since = region->takes;
-        region->passed = 0;
         region->after_ns = region->after = 0;
         region->term = region->term ? 2 * region->term : (uint32_t)self->term;
     } else if (hint->kind == UM_HINT_ACCESSED_BY && end > region->kept_to) {
         region->state = KEPT;
-        region->kept_to = end;
-        region->passed = 0;
+        begin_keeping(self, region, region->kept_to, end);
     }
 }
 
