@@ -32,8 +32,8 @@ static const um_advisor_option_t options[] = {
      offsetof(um_readback_t, rules.min)},
     {"density", "per cent of a range that the cpu must have read", 50, 1, 100,
      offsetof(um_readback_t, rules.density)},
-    {"check", "occurrences after which a block is left out to see whether it is missed", 8, 1,
-     1000000, offsetof(um_readback_t, rules.check)},
+    {"check", "occurrences, at most, after which a block is left out to see whether it is missed",
+     8, 1, 1000000, offsetof(um_readback_t, rules.check)},
     {0},
 };
 
@@ -126,6 +126,7 @@ static void on_enter(um_readback_t *self, const um_ev_sync_t *sync, uint32_t tid
         range->count++;
         origin = um_read_origin(self, wait, i, &recent.given);
         um_range_foresee(range, &self->rules, bytes_from(&origin, sync, i < UM_READ_RANGES),
+                         origin.end > origin.at ? origin.end - origin.at : 0,
                          origin.region ? origin.region->id : 0);
     }
 }
@@ -537,8 +538,7 @@ static void decide_sync(const void *state, const um_view_t *view, um_hints_t *hi
         if (!origin.region)
             continue;
         from = origin.at + range->addr;
-        end = origin.at + range->end;
-        end = end < origin.end ? end : origin.end;
+        end = origin.at + range->served_end;
         if (range->left_out)
             end = without_last_block(origin.region, from, end);
         bring(view, hints, origin.region, from, end);

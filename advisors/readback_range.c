@@ -2,8 +2,9 @@
 
 #include "um_event.h"
 
-#define FORGET  4u /* periods without a read after which a range is given up */
-#define CHANCES 2u /* a block left out and not missed: how often before it is given up */
+#define FORGET  4u                    /* periods without a read after which a range is given up */
+#define CHECKED ((uint64_t)512 << 20) /* bytes; from here on a block is left out each time */
+#define CHANCES 3u /* a block left out and not missed: how often before it is given up */
 
 static uint64_t seen_bytes(const um_range_seen_t *seen)
 {
@@ -147,19 +148,29 @@ void um_range_trim(um_range_t *range, uint64_t end)
         seen->migrated_bytes = bytes;
 }
 
+/* Has the CPU taken the block that was left out, or what lies beside? Within what was brought it may be that which was
+ * seen, on its way. */
+static bool has_missed(const um_range_t *range)
+{
+    return range->seen.end &&
+           (range->seen.addr < range->addr || range->seen.end + UM_BLOCK_BYTES > range->served_end);
+}
+
 void um_range_judge(um_range_t *range, const um_range_rules_t *rules, bool alive)
 {
-    bool read = range->seen.end != 0;
+    bool read = range->seen.end != 0, missed = range->left_out && has_missed(range);
 
-    if (range->pending && read) {
-        correct(range, rules);
-        range->times++;
-        range->held = true;
-        range->count = range->missed = 0;
-    } else if (range->pending) {
+    if (range->pending) {
+        if (read)
+            correct(range, rules);
         range->count = 0; /* what came by prefetch is not seen: taken to be as always */
-        if (range->left_out && alive && ++range->missed == CHANCES)
+        if (missed) {
+            range->times++;
+            range->held = true;
+            range->missed = 0;
+        } else if (range->left_out && alive && ++range->missed == CHANCES) {
             give_up(range);
+        }
     } else if (read) {
         learn(range, rules);
     } else if (range->period && range->count > FORGET * range->period) {
@@ -179,8 +190,17 @@ static void move_on(um_range_t *range, uint64_t bytes)
     range->end = range->addr + size;
 }
 
+/* Occurrences that are served whole between two from which a block is left out. That costs a fault of the CPU; to go
+ * on bringing what nobody reads costs the more the larger it is. */
+static uint64_t unchecked(const um_range_t *range, const um_range_rules_t *rules)
+{
+    uint64_t most = CHECKED / (range->end - range->addr);
+
+    return most < rules->check ? most : rules->check;
+}
+
 void um_range_foresee(um_range_t *range, const um_range_rules_t *rules, uint64_t bytes,
-                      uint32_t region)
+                      uint64_t limit, uint32_t region)
 {
     if (range->agreed < UM_RANGE_AGREED || range->count != range->period ||
         range->end - range->addr < rules->min || range->end > bytes)
@@ -189,7 +209,8 @@ void um_range_foresee(um_range_t *range, const um_range_rules_t *rules, uint64_t
         move_on(range, bytes);
     range->pending = true;
     range->served = region;
-    range->left_out = range->missed || ++range->brought > rules->check;
+    range->served_end = range->end < limit ? range->end : limit;
+    range->left_out = range->missed || ++range->brought > unchecked(range, rules);
     if (range->left_out)
         range->brought = 0;
 }

@@ -30,6 +30,7 @@ typedef struct um_range {
     uint32_t brought;       /* occurrences served since a block was left out */
     bool pending, left_out; /* served at the latest occurrence; but for a block */
     uint32_t served;        /* the region, then */
+    uint64_t served_end;    /* and where it ended then: another argument may begin within */
     bool held;              /* this run has seen for itself whether it is so */
     bool told;              /* earlier runs have told of it, */
     uint32_t age;           /* so long ago */
@@ -53,8 +54,9 @@ void um_range_trim(um_range_t *range, uint64_t end);
  * that went nobody looked whether the block left out was missed. */
 void um_range_judge(um_range_t *range, const um_range_rules_t *rules, bool alive);
 /* The occurrence that begins: `pending` says whether the range is read after it, `left_out` whether it is time to
- * leave a block out. `bytes` is what there is from the origin on, 0 = nothing that could be brought. */
+ * leave a block out. `bytes` is what there is from the origin on, 0 = nothing that could be brought; of it what is
+ * brought ends at `limit`. */
 void um_range_foresee(um_range_t *range, const um_range_rules_t *rules, uint64_t bytes,
-                      uint32_t region);
+                      uint64_t limit, uint32_t region);
 
 #endif

@@ -44,7 +44,7 @@ int64_t um_samples_median(const um_samples_t *samples, double *error2)
 /* Of those from the `from`-th to before the `to`-th latest. */
 static int64_t median_between(const um_samples_t *samples, uint32_t from, uint32_t to)
 {
-    int64_t ns[UM_SAMPLES];
+    int64_t ns[UM_SAMPLES] = {0};
 
     for (uint32_t i = from; i < to; i++)
         ns[i - from] = samples->ns[(samples->n - 1 - i) % UM_SAMPLES];
