@@ -134,23 +134,42 @@ static const um_step_t *launch_of(uint32_t correlation)
     return NULL;
 }
 
-/* Bytes of the hint that its launch touches, by 64 KiB: as pages move. */
+static bool touches(const um_step_t *step, uint64_t addr, uint64_t end)
+{
+    for (uint32_t t = 0; t < step->n_touches; t++) {
+        const um_touch_t *touch = &workload->touches[step->first_touch + t];
+
+        if (touch->addr < end && touch->addr + touch->bytes > addr)
+            return true;
+    }
+    return false;
+}
+
+/* By the launch, or by one of those that follow before there is a wait: for these, too, a prefetch may be made. */
+static bool is_touched(const um_step_t *launch, uint64_t addr, uint64_t end)
+{
+    const um_step_t *last = workload->steps + workload->n_steps;
+
+    for (const um_step_t *step = launch; step < last; step++) {
+        if (step->event && step->event->type == UM_EV_SYNC)
+            return false;
+        if (step->event && step->event->type == UM_EV_LAUNCH && touches(step, addr, end))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of the hint that are touched, by 64 KiB: as pages move. */
 static uint64_t used(const um_ev_hint_t *hint, const um_step_t *step)
 {
     uint64_t bytes = 0;
 
     for (uint64_t at = hint->addr; at < hint->addr + hint->bytes; at += UM_BIG_PAGE_BYTES) {
         uint64_t end = at + UM_BIG_PAGE_BYTES;
-        bool touched = false;
 
         if (end > hint->addr + hint->bytes)
             end = hint->addr + hint->bytes;
-        for (uint32_t t = 0; t < step->n_touches && !touched; t++) {
-            const um_touch_t *touch = &workload->touches[step->first_touch + t];
-
-            touched = touch->addr < end && touch->addr + touch->bytes > at;
-        }
-        bytes += touched ? end - at : 0;
+        bytes += is_touched(step, at, end) ? end - at : 0;
     }
     return bytes;
 }
