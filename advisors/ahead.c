@@ -87,7 +87,8 @@ static void on_launch(ahead_t *self, const um_ev_launch_t *launch, uint64_t now_
         um_role_t *role;
 
         if (region)
-            um_sweep_take(&region->sweeps, self->phase, launch->args[i].region_offset_bytes);
+            um_sweep_take(&region->sweeps, self->phase, launch->device,
+                          launch->args[i].region_offset_bytes);
         if (!region || (region->launches && region->last_ns == now_ns))
             continue; /* another pointer into it */
         role = um_roles_entry(&self->roles, region->role);

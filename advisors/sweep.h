@@ -17,7 +17,9 @@
 typedef struct um_sweep {
     uint64_t first, last, step; /* step 0: there is only one yet */
     uint32_t pieces;            /* 0 = none yet */
-    bool other; /* one was not where the next piece would be, nor where one had been */
+    int32_t device;
+    /* One was not where the next piece would be, nor where one had been; or was on another device. */
+    bool other;
 } um_sweep_t;
 
 typedef struct um_sweeps {
@@ -26,15 +28,15 @@ typedef struct um_sweeps {
     uint32_t phase; /* what `now` is of */
 } um_sweeps_t;
 
-/* A launch has a pointer to there. phase: counts the waits. */
-static inline void um_sweep_take(um_sweeps_t *sweeps, uint32_t phase, uint64_t at)
+/* A launch on that device has a pointer to there. phase: counts the waits. */
+static inline void um_sweep_take(um_sweeps_t *sweeps, uint32_t phase, int32_t device, uint64_t at)
 {
     um_sweep_t *now = &sweeps->now;
 
     if (sweeps->phase != phase || !now->pieces) {
         if (now->pieces)
             sweeps->before = now->other || now->pieces < UM_SWEEP_PIECES ? (um_sweep_t){0} : *now;
-        *now = (um_sweep_t){.first = at, .last = at, .pieces = 1};
+        *now = (um_sweep_t){.first = at, .last = at, .pieces = 1, .device = device};
         sweeps->phase = phase;
     } else if (at > now->last && (!now->step || at - now->last == now->step)) {
         now->step = at - now->last;
@@ -43,7 +45,7 @@ static inline void um_sweep_take(um_sweeps_t *sweeps, uint32_t phase, uint64_t a
     } else {
         now->other |= at < now->first || at > now->last;
     }
-    now->other |= now->pieces > UM_SWEEP_MOST;
+    now->other |= now->pieces > UM_SWEEP_MOST || device != now->device;
 }
 
 /* The piece that was taken last is one of a sweep that is known. */

@@ -73,12 +73,13 @@ static void judge(um_guard_t *guard, um_guard_place_t *place, unsigned advisor)
     /* At a second look the first round tells whether it is as it was. */
     if (!gain(group, group->verdict == UM_GUARD_LOST ? 1 : ENOUGH, &ns, &error2))
         return;
-    group->judged = true;
     error = 2 * (int64_t)um_samples_root(error2);
     round = um_samples_median(&group->without, &unused);
     if (ns > error) {
         group->verdict = UM_GUARD_WON;
+        group->judged = true;
     } else if (ns + error < round / GAIN) {
+        group->judged = true;
         if (!(place->lost >> advisor & 1))
             lose(guard, place, advisor, ns);
         return;

@@ -149,13 +149,6 @@ static void on_migrate(um_residency_t *residency, const um_ev_migrate_t *move, u
     }
 }
 
-/* Up to when what has just come to a device is known to have stayed there: of what comes late, when the wait for its
- * launch is over, that is as good as not at all. */
-static uint64_t known_until(const um_residency_t *residency, uint64_t now_ns)
-{
-    return residency->sync_ns > residency->launch_ns ? residency->sync_ns - 1 : now_ns;
-}
-
 static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_t now_ns)
 {
     um_region_state_t *region = um_residency_find(residency, hint->region);
@@ -169,7 +162,7 @@ static void on_hint(um_residency_t *residency, const um_ev_hint_t *hint, uint64_
             put(residency, hint->region, hint->addr, hint->bytes, UM_WHERE_HOST, UM_DEVICE_HOST, 0);
         else
             put(residency, hint->region, hint->addr, hint->bytes, UM_WHERE_DEVICE, hint->device,
-                known_until(residency, now_ns));
+                um_known_until(residency, now_ns));
         break;
     case UM_HINT_READ_MOSTLY:
         region->duplicated = true;

@@ -83,6 +83,13 @@ um_region_state_t *um_residency_find(const um_residency_t *residency, uint32_t i
 void um_residency_look(um_residency_t *residency, um_region_state_t *region, uint32_t first,
                        uint32_t end);
 
+/* Up to when what has just come to a device, or is found there, is known to have stayed: of what comes late, when the
+ * wait for its launch is over, that is as good as not at all. */
+static inline uint64_t um_known_until(const um_residency_t *residency, uint64_t now_ns)
+{
+    return residency->sync_ns > residency->launch_ns ? residency->sync_ns - 1 : now_ns;
+}
+
 static inline uint64_t um_block_start(const um_region_state_t *region, uint32_t n)
 {
     uint64_t start = (region->addr / UM_BLOCK_BYTES + n) * UM_BLOCK_BYTES;

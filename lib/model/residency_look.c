@@ -254,7 +254,8 @@ bool um_residency_peek(um_residency_t *residency, uint32_t id, uint64_t addr, um
     }
     if (!out->any && end == first + 1 && region->block[first].where == UM_WHERE_HOST) {
         set_absent(&region->block[first]);
-        region->block[first].looked_ns = residency->tables.now_ns(residency->tables.ctx);
+        region->block[first].looked_ns =
+            um_known_until(residency, residency->tables.now_ns(residency->tables.ctx));
     }
     return true;
 }

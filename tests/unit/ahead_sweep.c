@@ -16,7 +16,7 @@ static void start(void)
 }
 
 /* A launch with a pointer to there, which takes so much. Returns the bytes brought for it. */
-static uint64_t launch(uint64_t at, uint64_t takes)
+static uint64_t launch_on(int32_t device, uint64_t at, uint64_t takes)
 {
     um_arg_t arg = {.region = 1, .region_offset_bytes = at};
     um_event_t event = event_launch(tick(), ++program.correlation, &arg, 1);
@@ -24,10 +24,16 @@ static uint64_t launch(uint64_t at, uint64_t takes)
     uint64_t bytes;
 
     event.u.launch.kernel = KERNEL;
+    event.u.launch.device = device;
     feed(event);
     fake_set(&program.tables, at, takes, false);
     hints_by(first, "ahead", UM_HINT_PREFETCH, &bytes);
     return bytes;
+}
+
+static uint64_t launch(uint64_t at, uint64_t takes)
+{
+    return launch_on(FAKE_GPU, at, takes);
 }
 
 /* The CPU writes what it does, then the pieces are taken, one after the other. */
@@ -140,5 +146,40 @@ Test(ahead_sweep, one_that_begins_elsewhere_is_another)
     cr_assert_gt(program.n_hints, 0);
     for (unsigned i = 0; i < program.n_hints; i++)
         cr_assert_str_eq(program.hint[i].why, "the cpu has it");
+    program_stop();
+}
+
+Test(ahead_sweep, pieces_for_other_gpus_are_not_brought_to_this_one)
+{
+    start();
+    for (unsigned round = 0; round < 4; round++) {
+        program.tables.now_ns += 10000000;
+        touch(0, BYTES);
+        for (uint64_t i = 0; i < PIECES; i++)
+            launch_on((int32_t)(i % 2), i * PIECE, PIECE);
+        wait_all();
+    }
+    cr_assert_gt(program.n_hints, 0);
+    for (unsigned i = 0; i < program.n_hints; i++)
+        cr_assert_str_eq(program.hint[i].why, "the cpu has it");
+    program_stop();
+}
+
+/* The whole sweep is another GPU's this time. */
+Test(ahead_sweep, a_sweep_goes_on_where_it_is_made)
+{
+    unsigned ahead = 0;
+
+    start();
+    for (unsigned round = 0; round < 4; round++) {
+        program.tables.now_ns += 10000000;
+        touch(0, BYTES);
+        for (uint64_t i = 0; i < PIECES; i++)
+            launch_on((int32_t)(round % 2), i * PIECE, PIECE);
+        wait_all();
+    }
+    for (unsigned i = 0; i < program.n_hints; i++)
+        ahead += strcmp(program.hint[i].why, "the cpu has it") != 0;
+    cr_assert_gt(ahead, 0);
     program_stop();
 }

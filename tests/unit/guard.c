@@ -696,6 +696,31 @@ Test(guard, a_verdict_is_handed_on_only_by_a_run_that_came_to_it)
     um_guard_free(p.guard);
 }
 
+/* Its second look shows nothing: it goes on, and nobody hears of it. */
+Test(guard, a_verdict_is_not_handed_on_by_a_run_that_could_not_tell)
+{
+    program_t p = start(&one_per_cent, 2 * MS, MS);
+    um_event_t event = {.type = UM_EV_LEARNED};
+
+    run_for(&p, 1000ull * MS);
+    um_guard_learned(p.guard, keep, NULL);
+    um_guard_free(p.guard);
+    cr_assert_eq(n_kept, 1);
+
+    p = start(&one_per_cent, 10 * MS, 10 * MS);
+    p.noise_ns = 10 * MS;
+    event.u.learned = kept[0];
+    see(&p, &event);
+    while (p.withheld == p.steps && p.steps < 100)
+        step(&p);
+    cr_assert_lt(p.withheld, 100); /* this was it, */
+    cr_assert(launch(&p, 1));      /* and it goes on */
+    n_kept = 0;
+    um_guard_learned(p.guard, keep, NULL);
+    cr_assert_eq(n_kept, 0);
+    um_guard_free(p.guard);
+}
+
 Test(guard, hints_are_allowed_where_nothing_is_known)
 {
     program_t p = start(&one_per_cent, MS, MS);

@@ -503,6 +503,30 @@ Test(residency, a_look_that_comes_after_the_wait_does_not_stand_for_what_the_cpu
     um_residency_free(model);
 }
 
+/* What a launch has taken is found to be gone when its wait is over. */
+Test(residency, what_has_gone_by_the_end_of_the_wait_is_looked_at_again)
+{
+    um_residency_t *model = new_model(8 * MIB);
+    um_extent_t out[64];
+    um_chunks_t chunks;
+
+    fake_set(&fake, 0, 8 * MIB, true);
+    fake.now_ns += 1000;
+    um_residency_launch_begin(model, FAKE_REGION, FAKE_BASE, 8 * MIB, fake.now_ns - 500);
+    um_residency_extents(model, FAKE_REGION, FAKE_BASE, 8 * MIB, out, 64);
+    um_residency_leave(model, FAKE_REGION, FAKE_BASE, 8 * MIB); /* to faults */
+    um_residency_launch_end(model, FAKE_REGION, FAKE_GPU, false);
+    fake_set(&fake, 0, 8 * MIB, false);
+    sync_exit(model);
+    fake.now_ns += 100;
+    for (uint64_t at = 0; at < 8 * MIB; at += UM_BLOCK_BYTES)
+        cr_assert(um_residency_peek(model, FAKE_REGION, FAKE_BASE + at, &chunks) && !chunks.any);
+    fake_set(&fake, 0, 8 * MIB, true);
+    cr_assert_eq(launch(model, 8 * MIB, out, true), 1);
+    cr_assert_eq(out[0].where, UM_WHERE_HOST);
+    um_residency_free(model);
+}
+
 Test(residency, what_comes_to_the_gpu_after_the_wait_is_looked_at_again)
 {
     um_residency_t *model = new_model(8 * MIB);
