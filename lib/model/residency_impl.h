@@ -53,10 +53,9 @@ typedef struct um_region_state {
     um_look_t look;
     uint32_t first, end; /* its blocks */
     uint64_t launch_ns;
-    uint64_t
-        seen_ns; /* blocks [seen_first, seen_end) were looked at then, for a launch made at seen_for_ns */
-    uint64_t seen_for_ns;
+    /* blocks that were looked at for a launch, when it was made and when that was */
     uint32_t seen_first, seen_end;
+    uint64_t seen_for_ns, seen_ns;
     uint64_t again_ns; /* what was looked at before that is looked at again; 0 = nothing is */
     bool hit, fresh;   /* something is on the host; some of it was seen for the first time */
     um_block_state_t block[];
