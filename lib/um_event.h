@@ -563,7 +563,7 @@ typedef struct um_ev_access {
  * business of `who`.
  */
 typedef struct um_ev_learned {
-    const char *who;      /* "footprint", "guard", or an advisor's name */
+    const char *who;      /* "footprint", "sequence", "guard", or an advisor's name */
     const char *what;     /* a word of who's own: "extent", "read" */
     const char *kernel;   /* mangled name, "" = about no kernel */
     uint64_t module_hash; /* of its cubin, 0 = not known */

@@ -64,9 +64,9 @@ typedef struct um_runtime_info {
 
 /*
  * Starts umrt in this process; config NULL = defaults (then environment UMRT_*). Idempotent: later
- * calls, also from other threads and in a process already under `umrt run`, return the state of the
- * first. UM_OK whenever the program may go on, i.e. always except UM_ERR_INVALID for a config with a
- * size that no um_config_t has had. What it became is in um_runtime_info.
+ * calls, also from other threads and in a process already under `umrt run`, change nothing. UM_OK
+ * whenever the program may go on, i.e. always except UM_ERR_INVALID for a config with a size that no
+ * um_config_t has had. What it became is in um_runtime_info; once it was shut down, it stays so.
  */
 UM_API um_status_t um_runtime_init(const um_config_t *config);
 
@@ -112,7 +112,8 @@ UM_API um_status_t um_region_label(const void *addr, const char *label);
  */
 UM_API um_status_t um_region_hint(const void *addr, uint32_t flags);
 
-/* Marks phases of the program in traces; nested per thread. name is copied. */
+/* Marks phases of the program in traces; nested per thread. name is copied. UM_ERR_INVALID for NULL; UM_ERR_STATE
+ * where umrt was not started, and for an end without a beginning. */
 UM_API um_status_t um_phase_begin(const char *name);
 UM_API um_status_t um_phase_end(void);
 

@@ -19,7 +19,8 @@ static const char usage[] =
     "give equal files.\n"
     "\n"
     "  -o, --output=FILE.umt   where to write\n"
-    "  -s, --size=BYTES        managed memory of the program: 512M, 1T\n"
+    "  -s, --size=BYTES        managed memory of the program: 512M, 1T (1M to 64T;\n"
+    "                          umrt replay takes up to 8T)\n"
     "  -n, --iterations=N      rounds of its loop\n"
     "  -r, --seed=N            where something is drawn by lot: gather, table, graph\n"
     "  -g, --gpus=N            where several GPUs are used: halo\n"
@@ -75,7 +76,7 @@ static int generate(const um_gen_pattern_t *pattern, const um_gen_options_t *opt
     um_status_t status = UM_ERR_NO_MEMORY;
     int result = UM_EXIT_FAILED;
 
-    if (!um_output_check(out, NULL)) {
+    if (!um_output_check_trace(out)) {
         result = UM_EXIT_USAGE;
         goto done;
     }

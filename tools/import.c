@@ -216,7 +216,7 @@ static int import(const char *in, const char *out, uint32_t process)
     bool keep;
 
     if (!same_file(in, out) &&
-        !um_output_check(out, NULL)) { /* the same file has a line of its own */
+        !um_output_check_trace(out)) { /* the same file has a line of its own */
         free(temporary);
         return UM_EXIT_USAGE;
     }

@@ -45,13 +45,15 @@ um_status_t um_input_check(const char *path, char *error, size_t error_bytes)
     return UM_OK;
 }
 
-static bool is_trace(const char *path)
+/* Profiles are traces, too, by their format. */
+static bool is_trace(const char *path, bool profile)
 {
     um_trace_reader_t *reader = NULL;
     um_status_t status = um_trace_reader_open(path, UM_TRACE_FILE_ORDER, &reader, NULL, 0);
+    bool other = reader && !um_trace_reader_fact(reader, "profile.version") == profile;
 
     um_trace_reader_close(reader);
-    return status == UM_OK || status == UM_ERR_TRUNCATED || status == UM_ERR_VERSION;
+    return (status == UM_OK || status == UM_ERR_TRUNCATED || status == UM_ERR_VERSION) && !other;
 }
 
 static bool begins_with(const char *path, const char *start)
@@ -67,21 +69,45 @@ static bool begins_with(const char *path, const char *start)
     return same;
 }
 
-bool um_output_check_as(const char *path, const char *start, const char *what)
+/* Nothing, or an empty file. */
+static bool may_be_written(const char *path, bool *done)
 {
     char error[PATH_MAX + 256];
     struct stat st;
+    bool regular;
 
+    *done = true;
     if (stat(path, &st) != 0)
         return true;
-    if (um_input_check(path, error, sizeof(error)) == UM_OK &&
-        (st.st_size == 0 || (start ? begins_with(path, start) : is_trace(path))))
-        return true;
-    um_say("%s is not %s; it is not overwritten", path, what);
-    return false;
+    regular = um_input_check(path, error, sizeof(error)) == UM_OK;
+    *done = !regular || st.st_size == 0;
+    return regular && *done;
 }
 
-bool um_output_check(const char *path, const char *start)
+static bool check(const char *path, const char *what, bool allowed)
 {
-    return um_output_check_as(path, start, start ? "a page" : "a trace");
+    if (!allowed)
+        um_say("%s is not %s; it is not overwritten", path, what);
+    return allowed;
+}
+
+bool um_output_check_as(const char *path, const char *start, const char *what)
+{
+    bool done, allowed = may_be_written(path, &done);
+
+    return check(path, what, done ? allowed : begins_with(path, start));
+}
+
+bool um_output_check_trace(const char *path)
+{
+    bool done, allowed = may_be_written(path, &done);
+
+    return check(path, "a trace", done ? allowed : is_trace(path, false));
+}
+
+bool um_output_check_profile(const char *path)
+{
+    bool done, allowed = may_be_written(path, &done);
+
+    return check(path, "a profile", done ? allowed : is_trace(path, true));
 }

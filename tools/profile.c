@@ -309,7 +309,7 @@ static int merge(char **paths, int n, const char *output)
             um_profile_merge(all, one);
             um_profile_free(one);
         }
-    if (status == UM_EXIT_OK && !um_output_check(output, NULL))
+    if (status == UM_EXIT_OK && !um_output_check_profile(output))
         status = UM_EXIT_USAGE;
     if (status == UM_EXIT_OK && um_profile_write(all, output) != UM_OK) {
         um_say("%s: %s", output, strerror(errno));

@@ -345,7 +345,7 @@ static int check(const um_replay_args_t *args)
         return wrong(args, "--backtest takes one machine");
     if (!args->backtest && !args->n_paths)
         return wrong(args, "no file given");
-    if (args->html && !args->silent && !um_output_check(args->html, "<!DOCTYPE html>"))
+    if (args->html && !args->silent && !um_output_check_as(args->html, "<!DOCTYPE html>", "a page"))
         return UM_EXIT_USAGE;
     return UM_EXIT_OK;
 }

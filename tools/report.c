@@ -498,7 +498,7 @@ int um_cmd_report(int argc, char **argv)
         return um_say_usage("report", "--html makes no page of --csv, --perfetto or --patch");
     if (request.root && request.kind != &diff)
         return um_say_usage("report", "--source-root goes with --patch");
-    if (request.html && !um_output_check(request.html, "<!DOCTYPE html>"))
+    if (request.html && !um_output_check_as(request.html, "<!DOCTYPE html>", "a page"))
         return UM_EXIT_USAGE;
     report->format = request.kind->format;
     if (request.output) { /* as in a pipe */

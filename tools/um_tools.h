@@ -90,10 +90,11 @@ bool um_number_32(const char *text, uint32_t least, uint32_t most, uint32_t *out
  * the line "FILE: reason" in `error`. Call it before a reader; emptiness is the reader's to judge. */
 um_status_t um_input_check(const char *path, char *error, size_t error_bytes);
 
-/* Whether an output file may be put in place of what is at `path`: nothing, an empty file, a trace, or
- * where `start` is given a file that begins with it. Else says so: nothing else is ours to overwrite. */
-bool um_output_check(const char *path, const char *start);
-/* The same for any kind of file, named in the line: "x is not a SARIF log; it is not overwritten". */
+/* Whether an output file may be put in place of what is at `path`: nothing, an empty file, or one of the same kind.
+ * Else says so, "x is not a trace; it is not overwritten": nothing else is ours to overwrite. */
+bool um_output_check_trace(const char *path);
+bool um_output_check_profile(const char *path);
+/* Of a kind that begins with `start`, and is called `what`: "a page". */
 bool um_output_check_as(const char *path, const char *start, const char *what);
 
 /* ---- events.c: any trace as events -------------------------------------------------------------- */

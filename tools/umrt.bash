@@ -1,7 +1,7 @@
 # bash completion for umrt                                                    -*- shell-script -*-
 
 _umrt_flags() { # the long flags that a subcommand's help lists: those that begin a line, not those spoken of
-    "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z][a-z-]*=?).*/\2/p' | sort -u
+    "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z][a-z0-9-]*=?).*/\2/p' | sort -u
 }
 
 _umrt_words() {

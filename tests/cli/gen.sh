@@ -33,6 +33,19 @@ echo 'a letter' >letter.txt
 cp letter.txt kept.txt
 ok "what is no trace is not written over: 2" gives 2 "$umrt" gen stream -s 16M -n 2 -o letter.txt
 ok "says so" says 'letter\.txt is not a trace; it is not overwritten'
+# A profile has the format of a trace, and is none.
+: >none.ump
+profile() { gives 0 "$umrt" profile merge -o known.ump none.ump && [ -s known.ump ] && cp known.ump kept.ump; }
+ok "a profile" profile
+over_profile() {
+    gives 2 "$umrt" gen stream -s 4M -o known.ump && says 'known\.ump is not a trace; it is not overwritten' && cmp known.ump kept.ump
+}
+ok "a profile is not overwritten by a trace" over_profile
+over_trace() {
+    gives 0 "$umrt" gen stream -s 4M -o over.umt && cp over.umt kept.umt &&
+        gives 2 "$umrt" profile merge -o over.umt none.ump && says 'over\.umt is not a profile; it is not overwritten' && cmp over.umt kept.umt
+}
+ok "nor a trace by a profile" over_trace
 ok "and is as it was" cmp letter.txt kept.txt
 "$umrt" gen halo -s 16M --gpus 4 -o halo4.umt >/dev/null
 ok "several GPUs" gives 0 "$umrt" info halo4.umt
