@@ -86,7 +86,7 @@ static void on_launch(ahead_t *self, const um_ev_launch_t *launch, uint64_t now_
         region_t *region = find(self, launch->args[i].region);
         um_role_t *role;
 
-        if (region)
+        if (region && launch->args[i].region_offset_bytes < region->bytes)
             um_sweep_take(&region->sweeps, self->phase, launch->device,
                           launch->args[i].region_offset_bytes);
         if (!region || (region->launches && region->last_ns == now_ns))

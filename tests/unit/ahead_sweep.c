@@ -183,3 +183,25 @@ Test(ahead_sweep, a_sweep_goes_on_where_it_is_made)
     cr_assert_gt(ahead, 0);
     program_stop();
 }
+
+/* A trace can say anything. Without a wait it takes many launches until it is asked again what the CPU has. */
+Test(ahead_sweep, pieces_beyond_the_region_are_none, .timeout = 60)
+{
+    start();
+    for (unsigned round = 0; round < 3; round++) {
+        program.tables.now_ns += 10000000;
+        touch(0, BYTES);
+        for (uint64_t i = 0; i < 4 * 80; i++) {
+            um_arg_t args[] = {{.region = 1, .slot = 0},
+                               {.region = 1, .slot = 1, .region_offset_bytes = i / 80 << 62}};
+            um_event_t event = event_launch(tick(), ++program.correlation, args, 2);
+
+            event.u.launch.kernel = KERNEL;
+            feed(event);
+        }
+        wait_all();
+    }
+    for (unsigned i = 0; i < program.n_hints; i++)
+        cr_assert_str_eq(program.hint[i].why, "the cpu has it");
+    program_stop();
+}
