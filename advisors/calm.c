@@ -308,7 +308,7 @@ static void on_new_phase(calm_t *self, region_t *region)
 
     if (self->phase - region->used_phase >= PHASES)
         return; /* long ago */
-    if (region->takes == 1) {
+    if (region->takes == 1 && region->state == WATCHED) {
         region->first_ns = phase->waited_ns;
         region->first_bytes = phase->moved_bytes;
     }

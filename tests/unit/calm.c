@@ -361,6 +361,24 @@ Test(calm, what_won_in_an_earlier_run_is_kept_when_it_is_new)
     program_stop();
 }
 
+/* The wait of a round in which it was kept already does not stand for what it is like without. */
+Test(calm, what_won_in_an_earlier_run_is_let_go_where_the_kernel_goes_through_it_often_now)
+{
+    start(64 * MIB);
+    for (int i = 0; i < 8; i++)
+        to_and_fro(64 * MIB, 2000);
+    program_stop_and_keep("calm");
+    program_start_again("calm,first_touch,ahead", 1);
+    program_has_a_context();
+    allocate(1, 0, 64 * MIB);
+    touch(0, 64 * MIB);
+    cr_assert(is_kept(0) && is_kept(61 * MIB));
+    for (int i = 0; i < 4; i++)
+        to_and_fro(64 * MIB, 16000);
+    cr_assert_geq(let_go_by_calm(0), 1);
+    program_stop();
+}
+
 /* Run one has kept 64 MiB; the profile is told otherwise. */
 static void next_run(uint64_t first, uint64_t end)
 {
