@@ -95,14 +95,14 @@ bool um_output_check_as(const char *path, const char *start, const char *what)
 {
     bool done, allowed = may_be_written(path, &done);
 
-    return check(path, what, done ? allowed : begins_with(path, start));
+    if (!done)
+        allowed = start ? begins_with(path, start) : is_trace(path, false);
+    return check(path, what, allowed);
 }
 
 bool um_output_check_trace(const char *path)
 {
-    bool done, allowed = may_be_written(path, &done);
-
-    return check(path, "a trace", done ? allowed : is_trace(path, false));
+    return um_output_check_as(path, NULL, "a trace");
 }
 
 bool um_output_check_profile(const char *path)

@@ -94,7 +94,7 @@ um_status_t um_input_check(const char *path, char *error, size_t error_bytes);
  * Else says so, "x is not a trace; it is not overwritten": nothing else is ours to overwrite. */
 bool um_output_check_trace(const char *path);
 bool um_output_check_profile(const char *path);
-/* Of a kind that begins with `start`, and is called `what`: "a page". */
+/* Of a kind that begins with `start` (NULL = a trace), and is called `what`: "a page". */
 bool um_output_check_as(const char *path, const char *start, const char *what);
 
 /* ---- events.c: any trace as events -------------------------------------------------------------- */
