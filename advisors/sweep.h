@@ -23,9 +23,9 @@ typedef struct um_sweep {
 } um_sweep_t;
 
 typedef struct um_sweeps {
-    um_sweep_t now,
-        before; /* since the latest wait; the latest there was before that, pieces 0 = that was none */
-    uint32_t phase; /* what `now` is of */
+    um_sweep_t now;    /* since the latest wait */
+    um_sweep_t before; /* the latest there was before that; pieces 0 = that was no sweep */
+    uint32_t phase;    /* what `now` is of */
 } um_sweeps_t;
 
 /* A launch on that device has a pointer to there. phase: counts the waits. */
