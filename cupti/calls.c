@@ -166,8 +166,9 @@ const um_call_t um_calls[] = {
     {UM_ID(cuMemFree_v2), um_on_free, UM_AT(0), UM_N, 0, 0},
     {UM_ID(cuMemFreeHost), um_on_free, UM_AT(0), UM_N, 0, 0},
     {UM_ID(cuMemHostUnregister), um_on_free, UM_AT(0), UM_N, 0, 0},
-    {UM_ID(cuMemFreeAsync), um_on_free, UM_AT(0), UM_W(cuMemFreeAsync, hStream), 0, 0},
-    {UM_ID(cuMemFreeAsync_ptsz), um_on_free, UM_AT(0), UM_W(cuMemFreeAsync, hStream), UM_PT, 0},
+    {UM_ID(cuMemFreeAsync), um_on_free, UM_AT(0), UM_W(cuMemFreeAsync, hStream), UM_CALL_ASYNC, 0},
+    {UM_ID(cuMemFreeAsync_ptsz), um_on_free, UM_AT(0), UM_W(cuMemFreeAsync, hStream),
+     UM_PT | UM_CALL_ASYNC, 0},
     {UM_ID(cuMemUnmap), um_on_unmap, UM_AT2(0, 1), UM_N, 0, 0},
 
     /* copies: to, from, bytes */

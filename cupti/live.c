@@ -39,6 +39,31 @@ void um_live_post(const um_event_t *event, bool wake)
     um_bus_post(um_live.runtime->bus, event, wake);
 }
 
+static _Thread_local bool um_behind;
+
+void um_live_launched(void)
+{
+    um_behind = true;
+}
+
+void um_live_waited(void)
+{
+    um_behind = false;
+}
+
+bool um_live_is_behind(void)
+{
+    return um_behind;
+}
+
+void um_live_catch_up(uint32_t context)
+{
+    if (!um_behind)
+        return;
+    um_behind = false;
+    um_runtime_catch_up(um_live.runtime, context);
+}
+
 bool um_live_managed(void)
 {
     return um_regions_count(um_live.runtime->regions, UM_FAMILY_MANAGED) != 0;

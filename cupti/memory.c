@@ -108,6 +108,9 @@ void um_on_alloc(const CUpti_CallbackData *info, const um_call_t *call)
     bool managed = call->what == UM_ALLOC_MANAGED || call->what == UM_ALLOC_STATIC;
 
     if (um_entering(info)) {
+        if (call->what == UM_ALLOC_PINNED || call->what == UM_ALLOC_HOST ||
+            call->what == UM_ALLOC_REGISTER)
+            um_live_catch_up(info->contextUid);
         if (managed) { /* where no call that makes a context was seen */
             um_backend_tell_devices();
             um_activity_context();
@@ -193,6 +196,8 @@ void um_on_free(const CUpti_CallbackData *info, const um_call_t *call)
     uint64_t addr = um_word(info, call->word[0]);
     um_region_t region;
 
+    if (um_entering(info) && addr && !(call->flags & UM_CALL_ASYNC))
+        um_live_catch_up(info->contextUid);
     if (!um_entering(info) || addr == 0 ||
         !um_regions_find(um_live.runtime->regions, addr, &region) || region.addr != addr)
         return;

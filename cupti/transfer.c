@@ -56,6 +56,23 @@ static void um_post_wait(const CUpti_CallbackData *info, const um_call_t *call)
         um_live.sync = info->correlationId;
 }
 
+#define UM_STAGED_BYTES                                                                            \
+    65536u /* up to here the driver keeps a copy of what it is given, and returns */
+
+/* Where the driver is closed until the copy is done, what was launched before it goes in first. */
+static void um_before_copy(const CUpti_CallbackData *info, const um_call_t *call, uint64_t dst,
+                           uint64_t src, uint64_t bytes)
+{
+    bool to_host, from_host;
+
+    if (!um_entering(info) || !um_live_is_behind())
+        return;
+    to_host = um_end(dst, call->flags & UM_CALL_HOST_DST).memory == UM_MEMORY_PAGEABLE;
+    from_host = um_end(src, call->flags & UM_CALL_HOST_SRC).memory == UM_MEMORY_PAGEABLE;
+    if (to_host || (from_host && bytes > UM_STAGED_BYTES))
+        um_live_catch_up(info->contextUid);
+}
+
 /* True when the call has ended well and is to be posted; keeps the clock meanwhile. A call that was
  * under way when its callbacks were enabled has no beginning and is left out. */
 static bool um_transfer_done(const CUpti_CallbackData *info, const um_call_t *call)
@@ -70,6 +87,8 @@ static bool um_transfer_done(const CUpti_CallbackData *info, const um_call_t *ca
     }
     if (wait)
         um_post_wait(info, call);
+    if (wait && um_result(info) == CUDA_SUCCESS)
+        um_live_waited();
     return um_result(info) == CUDA_SUCCESS && *info->correlationData != 0;
 }
 
@@ -101,12 +120,19 @@ static void um_post_copy(const CUpti_CallbackData *info, const um_call_t *call, 
     um_live_post(&event, false);
 }
 
+static void um_copy(const CUpti_CallbackData *info, const um_call_t *call, uint64_t dst,
+                    uint64_t src, uint64_t bytes)
+{
+    um_before_copy(info, call, dst, src, bytes);
+    if (um_transfer_done(info, call))
+        um_post_copy(info, call, dst, src, bytes);
+}
+
 /* word: destination, source, bytes. */
 void um_on_copy(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    if (um_transfer_done(info, call))
-        um_post_copy(info, call, um_word(info, call->word[0]), um_word(info, call->word[1]),
-                     um_word(info, call->word[2]));
+    um_copy(info, call, um_word(info, call->word[0]), um_word(info, call->word[1]),
+            um_word(info, call->word[2]));
 }
 
 static uint64_t um_side(CUmemorytype type, const void *host, CUdeviceptr device)
@@ -118,13 +144,11 @@ static uint64_t um_side(CUmemorytype type, const void *host, CUdeviceptr device)
 
 void um_on_copy_2d(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    if (!um_transfer_done(info, call))
-        return;
     const CUDA_MEMCPY2D *c = (const void *)(uintptr_t)um_word(info, call->word[0]);
+
     if (c)
-        um_post_copy(info, call, um_side(c->dstMemoryType, c->dstHost, c->dstDevice),
-                     um_side(c->srcMemoryType, c->srcHost, c->srcDevice),
-                     c->WidthInBytes * c->Height);
+        um_copy(info, call, um_side(c->dstMemoryType, c->dstHost, c->dstDevice),
+                um_side(c->srcMemoryType, c->srcHost, c->srcDevice), c->WidthInBytes * c->Height);
 }
 
 /* CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER have these fields in the same places. */
@@ -134,13 +158,12 @@ _Static_assert(offsetof(CUDA_MEMCPY3D, dstDevice) == offsetof(CUDA_MEMCPY3D_PEER
 
 void um_on_copy_3d(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    if (!um_transfer_done(info, call))
-        return;
     const CUDA_MEMCPY3D *c = (const void *)(uintptr_t)um_word(info, call->word[0]);
+
     if (c)
-        um_post_copy(info, call, um_side(c->dstMemoryType, c->dstHost, c->dstDevice),
-                     um_side(c->srcMemoryType, c->srcHost, c->srcDevice),
-                     c->WidthInBytes * c->Height * c->Depth);
+        um_copy(info, call, um_side(c->dstMemoryType, c->dstHost, c->dstDevice),
+                um_side(c->srcMemoryType, c->srcHost, c->srcDevice),
+                c->WidthInBytes * c->Height * c->Depth);
 }
 
 /* word: arrays of destinations, sources and sizes, and how many. */

@@ -21,6 +21,7 @@
 #include "summary.h"
 #include "top.h"
 
+#define CATCH_UP_MS 100u /* how long a call of the program may wait for the hint loop */
 #define BUS_WAIT_MS 100u /* how long a full ring may hold up the program before an event is lost */
 
 /*
@@ -522,6 +523,14 @@ void um_runtime_context_going(um_runtime_t *runtime, uint32_t context)
     (void)runtime;
     if (hinter && atomic_load(&phase) == RUNNING)
         um_hinter_context_going(hinter, context, now_ns());
+}
+
+void um_runtime_catch_up(um_runtime_t *runtime, uint32_t context)
+{
+    if (!executor || !executor->ops->catch_up || atomic_load(&phase) != RUNNING)
+        return;
+    if (um_bus_sync_for(runtime->bus, CATCH_UP_MS))
+        executor->ops->catch_up(executor, context);
 }
 
 um_status_t um_runtime_running(um_runtime_t **out)

@@ -66,6 +66,11 @@ void um_runtime_use_backend(const um_backend_t *backend);
 void um_runtime_region_going(um_runtime_t *runtime, uint64_t addr);
 void um_runtime_context_going(um_runtime_t *runtime, uint32_t context);
 
+/* At the entry of a call in which the driver keeps all other threads out of the context until the GPU is
+ * done: what was launched before it is decided on, and its prefetches are in the driver, when this returns
+ * (bounded wait). Later they would get in when the kernel that needed them is over. */
+void um_runtime_catch_up(um_runtime_t *runtime, uint32_t context);
+
 /* For the program's calls: UM_ERR_STATE before um_runtime_init, else UM_OK; *out is NULL where they have
  * nothing to do: before it, inert, ended, in a forked child. Any thread. */
 um_status_t um_runtime_running(um_runtime_t **out);

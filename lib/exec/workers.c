@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define QUEUE   1024u
-#define WAIT_NS 100000000u     /* a free or a dying context waits at most so long for the driver */
+#define WAIT_NS 100000000u     /* a call of the program waits at most so long for a worker's */
 #define STOP_NS 1000000000u    /* and the end of the program for a worker */
 #define GONE    64u            /* contexts remembered as gone */
 #define POLL_NS 200000u        /* how often the link is asked whether it is idle */
@@ -479,6 +479,28 @@ static void wait_over(um_executor_t *executor, uint32_t sync)
     pthread_mutex_unlock(&all->lock);
 }
 
+static bool is_left(const workers_t *all, uint32_t context)
+{
+    for (const item_t *item = all->lane[LANE_NOW].first; item; item = item->next)
+        if (!item->cancelled && item->context == context)
+            return true;
+    return is_called(all, in_context, &context);
+}
+
+static void catch_up(um_executor_t *executor, uint32_t context)
+{
+    workers_t *all = (workers_t *)executor;
+    struct timespec end = deadline(WAIT_NS);
+
+    if (all->abandoned)
+        return;
+    pthread_mutex_lock(&all->lock);
+    while (!all->stopping && is_left(all, context) &&
+           pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&all->lock);
+}
+
 static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
 {
     workers_t *all = (workers_t *)executor;
@@ -547,6 +569,7 @@ um_status_t um_workers_new(const um_workers_calls_t *calls, unsigned n_workers, 
                                           .cancel_launch = cancel_launch,
                                           .overtake = overtake,
                                           .wait_over = wait_over,
+                                          .catch_up = catch_up,
                                           .free_bytes = free_bytes,
                                           .stop = stop,
                                           .abandon = abandon,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A PyTorch program whose tensors all live in managed memory (at most 4 GiB, capped in its allocator):
+# A PyTorch program whose tensors all live in managed memory (at most 6 GiB, capped in its allocator):
 # recorded and hinted, with the results of the plain run. Step times are told as comments.
 # shellcheck source=tests/cli/tap.sh
 . "$UM_SRCDIR/tests/cli/tap.sh"
@@ -19,7 +19,7 @@ ${CC:-cc} -shared -fPIC -O2 -I"$cuda/include" -o allocator.so \
 train() { # TIMES WRAPPER...
     local times=$1
     shift
-    "$@" python3 "$UM_SRCDIR/tests/gpu/torch_managed.py" ./allocator.so "$times"
+    "$@" python3 "$UM_SRCDIR/tests/gpu/torch_managed.py" ./allocator.so --times "$times"
 }
 same_result() { train plain.times >plain.out 2>plain.err && cmp plain.out "$out"; }
 count() { "$umrt" dump t.umt | awk -v type="$1" '$2 == type { n++ } END { print n + 0 }'; }
