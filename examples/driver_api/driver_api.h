@@ -18,6 +18,11 @@
 #include <um_runtime.h>
 #endif
 
+/* How a failed call ends the program; one whose other threads are in the driver then has its own. */
+#ifndef CHECK_ENDS
+#define CHECK_ENDS() exit(1)
+#endif
+
 #define CHECK(call)                                                                                \
     do {                                                                                           \
         CUresult result_ = (call);                                                                 \
@@ -25,7 +30,7 @@
         if (result_ != CUDA_SUCCESS) {                                                             \
             cuGetErrorName(result_, &name_);                                                       \
             printf("%s: %s (%d)\n", #call, name_, (int)result_);                                   \
-            exit(1);                                                                               \
+            CHECK_ENDS();                                                                          \
         }                                                                                          \
     } while (0)
 

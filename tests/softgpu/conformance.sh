@@ -27,6 +27,12 @@ ok "NVTX's domain tells of marks and ranges" \
     holds "domains: NVTX callbacks =  nvtxMarkA(here) nvtxRangePushA(outer)=0 nvtxRangePop()=0"
 ok "records are on the client's clock where it gives one" holds "own clock: they are on that clock = 1"
 
+# An H200 did (tests/softgpu/soak.c of then): such a call ends captures of other threads, whatever their mode.
+ok "waiting for the context breaks another thread's capture" \
+    holds "capture: cuCtxSynchronize by another thread, thread = 900, then invalid, ends 901, nodes 0"
+ok "freeing does not, unless it is global" \
+    holds "capture: cuMemFree by another thread, thread = 0, then active, ends 0, nodes 0"
+
 # Which lines of the last run's section are not those of the whole run.
 changed() { grep "^$1: " all | diff - "$out" | grep '^[<>]'; }
 changes() { [ "$(changed "$1")" = "$2" ] || { changed "$1"; return 1; }; }

@@ -380,6 +380,11 @@ CUresult sg_ctx_sync_v2(CUcontext context)
 {
     if (!context)
         context = sg_context();
+    pthread_mutex_lock(&sg_lock);
+    bool captured = sg_capture_in(context, false); /* by whatever thread, in whatever mode */
+    pthread_mutex_unlock(&sg_lock);
+    if (captured)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     sg_context_wait(context);
     return context->sticky;
 }

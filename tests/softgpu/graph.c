@@ -134,16 +134,13 @@ CUresult sg_capture_join(sg_stream_t *stream, node_t **tail, size_t n, sg_captur
     return CUDA_SUCCESS;
 }
 
-bool sg_capture_on_blocking(sg_context_t *context, bool end)
+bool sg_capture_in(sg_context_t *context, bool only_blocking)
 {
     bool any = false;
 
     for (sg_stream_t *s = context->streams; s; s = s->next)
-        if (s->capture && s->blocking) {
-            any = true;
-            if (end)
-                s->capture->invalid = true;
-        }
+        if (s->capture && (s->blocking || !only_blocking))
+            any = s->capture->invalid = true;
     return any;
 }
 
@@ -268,7 +265,7 @@ CUresult sg_capture_info(CUstream handle, CUstreamCaptureStatus *status, cuuint6
         return result;
     pthread_mutex_lock(&sg_lock);
     const sg_capture_t *capture = stream->capture;
-    if (stream->legacy && sg_capture_on_blocking(stream->context, true))
+    if (stream->legacy && sg_capture_in(stream->context, true))
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = !capture           ? CU_STREAM_CAPTURE_STATUS_NONE
               : capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED

@@ -60,6 +60,10 @@ static CUresult prefetch(CUdeviceptr addr, size_t bytes, int device, CUstream ha
         result = check_device(device);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture) {
+        stream->capture->invalid = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     pthread_mutex_lock(&sg_uvm_lock);
     managed_t *m = range(addr, bytes);
     if (m)
@@ -68,10 +72,6 @@ static CUresult prefetch(CUdeviceptr addr, size_t bytes, int device, CUstream ha
     pthread_mutex_unlock(&sg_uvm_lock);
     if (!m)
         return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture) {
-        stream->capture->invalid = true;
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
     return sg_enqueue(stream, &op);
 }
 
@@ -171,6 +171,8 @@ CUresult sg_advise(CUdeviceptr addr, size_t bytes, CUmem_advise advice, CUdevice
         return device >= sg_gpus() ? CUDA_ERROR_INVALID_VALUE : result;
     if (advice < 1 || advice > 6)
         return CUDA_ERROR_INVALID_VALUE;
+    if (sg_capture_forbids())
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     pthread_mutex_lock(&sg_uvm_lock);
     managed_t *m = range(addr, bytes);
     if (m) {

@@ -169,33 +169,67 @@ static void own_context(void)
     free(text);
 }
 
-/* Work elsewhere while a capture of each mode is under way; what is captured computes afterwards. */
+/* What is unsafe while a stream is captured a program does as a relaxed thread; the launches it does not. */
+static void relaxed(bool on)
+{
+    CUstreamCaptureMode mode = on ? CU_STREAM_CAPTURE_MODE_RELAXED : CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+    CHECK(cuThreadExchangeStreamCaptureMode(&mode));
+}
+
+static void fill(CUdeviceptr data, float value)
+{
+    for (uint64_t i = 0; i < N; i++)
+        floats(data)[i] = value;
+}
+
+/* A program at work while a capture of each mode is under way: one buffer comes and goes, one is to and fro, one only
+ * read. What is captured computes afterwards. */
 static void captures(void)
 {
     CUmodule module = start(program, 0);
     uint64_t n = N;
-    CUfunction add_one;
-    CUdeviceptr data;
+    float a = 2;
+    CUfunction add_one, axpy;
+    CUdeviceptr data, fresh, ball, table;
     CUstream stream, other;
     CUgraph graph;
     CUgraphExec exec;
 
     CHECK(cuModuleGetFunction(&add_one, module, "_Z7add_onePfm"));
+    CHECK(cuModuleGetFunction(&axpy, module, "_Z4axpyPfPKfmf"));
     CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAllocManaged(&data, n * sizeof(float), CU_MEM_ATTACH_GLOBAL));
-    memset(floats(data), 0, n * sizeof(float));
+    CHECK(cuMemAllocManaged(&ball, n * sizeof(float), CU_MEM_ATTACH_GLOBAL));
+    CHECK(cuMemAllocManaged(&table, n * sizeof(float), CU_MEM_ATTACH_GLOBAL));
+    fill(data, 0);
+    fill(table, 1);
     for (unsigned mode = 0; mode < 3; mode++) {
+        float sum = 0;
         CHECK(cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
         launch(add_one, stream, (void *[]){&data, &n});
         launch(add_one, other, (void *[]){&data, &n});
         launch(add_one, stream, (void *[]){&data, &n});
-        CHECK(cuStreamSynchronize(other));
+        for (int round = 0; round < 10; round++) {
+            relaxed(true);
+            CHECK(cuMemAllocManaged(&fresh, n * sizeof(float), CU_MEM_ATTACH_GLOBAL));
+            fill(fresh, 1);
+            fill(ball, (float)round);
+            relaxed(false);
+            launch(add_one, other, (void *[]){&fresh, &n});
+            launch(axpy, other, (void *[]){&ball, &table, &n, &a});
+            relaxed(true);
+            CHECK(cuStreamSynchronize(other));
+            sum += floats(fresh)[n - 1] + floats(ball)[n - 1];
+            CHECK(cuMemFree(fresh));
+            relaxed(false);
+        }
         CHECK(cuStreamEndCapture(stream, &graph));
         CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
         CHECK(cuGraphLaunch(exec, stream));
         CHECK(cuStreamSynchronize(stream));
-        printf("mode %u: %.0f\n", mode, (double)floats(data)[n - 1]);
+        printf("mode %u: %.0f, beside it %.0f\n", mode, (double)floats(data)[n - 1], (double)sum);
         CHECK(cuGraphExecDestroy(exec));
         CHECK(cuGraphDestroy(graph));
     }

@@ -59,6 +59,17 @@ alone=0
 ok "deep: the same" as_alone "$umrt" record -q --deep -o deep.umt -- "$programs/two_streams"
 ok "deep: what launches touch is told" grep -q ' access ' <("$umrt" dump deep.umt)
 
+# All that umrt does falls into captures of all modes, and none minds.
+"$life" capture >alone.out
+alone=0
+by_umrt() { grep -qE "^libumrt[^ ]* $1" calls || { grep libumrt calls; return 1; }; }
+ok "capture: hinted by all, the same" \
+    as_alone env SOFTGPU_CALLS="$tmp/calls" "$umrt" run --advisors all -q --guard-per-mille 0 -- "$life" capture
+ok "capture: hinted by all: pages were moved meanwhile" by_umrt cuMemPrefetch
+ok "capture: hinted by all: advice was given meanwhile" by_umrt cuMemAdvise
+ok "capture: hinted by all: streams were asked about meanwhile" by_umrt cuStreamQuery
+ok "capture: deep, the same" as_alone "$umrt" record -q --deep -o captured.umt -- "$life" capture
+
 # umrt itself comes late: what happens after that is all told.
 "$life" late >alone.out
 alone=0

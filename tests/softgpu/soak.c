@@ -7,6 +7,8 @@
  * own memory what is no other's heap. Managed memory is in neither on the software GPU. `leave`: the program ends
  * while the threads are at work. `fork`: it forks meanwhile, and the children end.
  */
+/* exit() would take the driver down under the other threads, which crash before the message is out. */
+#define CHECK_ENDS() (fflush(stdout), _Exit(1))
 #include "examples/driver_api/driver_api.h"
 
 #include "counted.h"
@@ -39,6 +41,11 @@ typedef struct worker {
 static worker_t worker[THREADS];
 static char *text;
 static _Atomic bool over;
+
+/* To write: a stream is being captured. To read: a call that ends the captures of other threads too, whatever their
+ * mode. An H200 answers cuCtxSynchronize() with 900 then, and the capture with 901; code that is loaded or unloaded
+ * may wait for the context alike. */
+static pthread_rwlock_t capture = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 static uint32_t random_of(worker_t *self)
 {
@@ -84,7 +91,9 @@ static void wait_for(worker_t *self, CUstream stream)
 
     switch (random_of(self) % 4) {
     case 0:
+        pthread_rwlock_rdlock(&capture);
         CHECK(cuCtxSynchronize());
+        pthread_rwlock_unlock(&capture);
         break;
     case 1:
         CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
@@ -166,10 +175,12 @@ static void graph(worker_t *self, CUstream stream, CUdeviceptr data)
     CUgraphExec exec;
 
     fill(data, n, 1);
+    pthread_rwlock_wrlock(&capture);
     CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     go(self, self->place.add_one, stream, (void *[]){&data, &n});
     go(self, self->place.add_one, stream, (void *[]){&data, &n});
     CHECK(cuStreamEndCapture(stream, &captured));
+    pthread_rwlock_unlock(&capture);
     CHECK(cuGraphInstantiateWithFlags(&exec, captured, 0));
     CHECK(cuGraphLaunch(exec, stream));
     self->launches++;
@@ -188,6 +199,7 @@ static void module(worker_t *self, CUstream stream)
     CUfunction add_one;
     CUmodule loaded;
 
+    pthread_rwlock_rdlock(&capture);
     CHECK(cuModuleLoadData(&loaded, text));
     CHECK(cuModuleGetFunction(&add_one, loaded, "_Z7add_onePfm"));
     fill(data, n, 0);
@@ -196,6 +208,7 @@ static void module(worker_t *self, CUstream stream)
     expect(self, data, n, 1);
     CHECK(cuMemFree(data));
     CHECK(cuModuleUnload(loaded));
+    pthread_rwlock_unlock(&capture);
 }
 
 static void *work(void *arg)
@@ -312,7 +325,7 @@ static void end_a_child(void)
     waitpid(child, &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 5) {
         printf("a child ended with %d\n", status);
-        exit(1);
+        CHECK_ENDS();
     }
 }
 
@@ -322,6 +335,11 @@ static place_t place_of(CUcontext context, CUmodule loaded)
 
     CHECK(cuModuleGetFunction(&place.add_one, loaded, "_Z7add_onePfm"));
     CHECK(cuModuleGetFunction(&place.axpy, loaded, "_Z4axpyPfPKfmf"));
+#if CUDA_VERSION >= 12040
+    /* Otherwise their first launches would. */
+    CHECK(cuFuncLoad(place.add_one));
+    CHECK(cuFuncLoad(place.axpy));
+#endif
     return place;
 }
 

@@ -251,7 +251,7 @@ typedef struct sg_capture {
 } sg_capture_t;
 CUresult sg_capture_add(sg_stream_t *stream, sg_op_t *op);
 bool sg_capture_forbids(void); /* an unsafe call of this thread; ends what it breaks */
-bool sg_capture_on_blocking(sg_context_t *context, bool end);
+bool sg_capture_in(sg_context_t *context, bool only_blocking); /* any; it is broken */
 CUresult sg_capture_join(sg_stream_t *stream, struct CUgraphNode_st **tail, size_t n,
                          sg_capture_t *capture);
 void sg_graph_run(struct CUgraphExec_st *exec, sg_stream_t *stream);

@@ -187,7 +187,7 @@ CUresult sg_enqueue(sg_stream_t *stream, sg_op_t *op)
     pthread_mutex_lock(&sg_lock);
     if (stream->capture)
         result = sg_capture_add(stream, op);
-    else if (stream->legacy && sg_capture_on_blocking(stream->context, true))
+    else if (stream->legacy && sg_capture_in(stream->context, true))
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     else
         put(stream, item_new(stream, op));
@@ -231,7 +231,7 @@ CUresult sg_wait(sg_stream_t *stream)
     if (stream->capture) {
         stream->capture->invalid = true;
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    } else if (stream->legacy && sg_capture_on_blocking(stream->context, true)) {
+    } else if (stream->legacy && sg_capture_in(stream->context, true)) {
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     } else {
         if (stream->legacy)
@@ -315,18 +315,32 @@ CUresult sg_stream_destroy(CUstream stream)
     if (found != CUDA_SUCCESS)                                                                     \
     return found
 
-CUresult sg_stream_query(CUstream handle)
+/* What captures make of a question how far a stream is; an unsafe one, even of a stream outside. */
+static CUresult captured(sg_stream_t *stream)
 {
-    STREAM(handle);
-    CUresult result;
+    CUresult result = CUDA_SUCCESS;
 
     pthread_mutex_lock(&sg_lock);
     if (stream->capture) {
         stream->capture->invalid = true;
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    } else {
-        result = stream->done == stream->queued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    } else if (stream->legacy && sg_capture_in(stream->context, true)) {
+        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
+    pthread_mutex_unlock(&sg_lock);
+    return result == CUDA_SUCCESS && sg_capture_forbids() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                          : result;
+}
+
+CUresult sg_stream_query(CUstream handle)
+{
+    STREAM(handle);
+    CUresult result = captured(stream);
+
+    if (result != CUDA_SUCCESS)
+        return result;
+    pthread_mutex_lock(&sg_lock);
+    result = stream->done == stream->queued ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     pthread_mutex_unlock(&sg_lock);
     if (result == CUDA_SUCCESS)
         sg_managed_waited();
@@ -336,7 +350,9 @@ CUresult sg_stream_query(CUstream handle)
 CUresult sg_stream_sync(CUstream handle)
 {
     STREAM(handle);
-    return sg_wait(stream);
+    CUresult result = captured(stream);
+
+    return result == CUDA_SUCCESS ? sg_wait(stream) : result;
 }
 
 CUresult sg_stream_flags(CUstream handle, unsigned *flags)
@@ -366,6 +382,10 @@ CUresult sg_stream_attach(CUstream handle, CUdeviceptr addr, size_t bytes, unsig
     sg_memory_t memory;
 
     (void)bytes;
+    if (stream->capture) {
+        stream->capture->invalid = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
         (flags != CU_MEM_ATTACH_SINGLE || stream->legacy))
         return CUDA_ERROR_INVALID_VALUE;
@@ -425,7 +445,7 @@ CUresult sg_event_record(CUevent event, CUstream handle)
         event->n_tail = stream->n_tail;
         event->tail = realloc(event->tail, stream->n_tail * sizeof(void *)); /* NOLINT */
         memcpy(event->tail, stream->tail, stream->n_tail * sizeof(void *));  /* NOLINT */
-    } else if (stream->legacy && sg_capture_on_blocking(stream->context, true)) {
+    } else if (stream->legacy && sg_capture_in(stream->context, true)) {
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     } else {
         sg_op_t op = {.type = SG_OP_EVENT, .u.event = event};
@@ -469,14 +489,31 @@ CUresult sg_stream_wait(CUstream handle, CUevent event, unsigned flags)
     return result;
 }
 
+/* What captures make of a question whether it is reached. */
+static CUresult event_captured(sg_event_t *event)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&sg_lock);
+    if (event->capture) {
+        event->capture->invalid = true;
+        result = CUDA_ERROR_CAPTURED_EVENT;
+    }
+    pthread_mutex_unlock(&sg_lock);
+    return result == CUDA_SUCCESS && sg_capture_forbids() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                          : result;
+}
+
 CUresult sg_event_query(CUevent event)
 {
     if (!sg_is(event, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = event_captured(event);
+    if (result != CUDA_SUCCESS)
+        return result;
     pthread_mutex_lock(&sg_lock);
-    CUresult result = event->capture                                     ? CUDA_ERROR_CAPTURED_EVENT
-                      : event->stream && event->stream->done < event->at ? CUDA_ERROR_NOT_READY
-                                                                         : CUDA_SUCCESS;
+    if (event->stream && event->stream->done < event->at)
+        result = CUDA_ERROR_NOT_READY;
     pthread_mutex_unlock(&sg_lock);
     if (result == CUDA_SUCCESS)
         sg_managed_waited();
@@ -487,14 +524,15 @@ CUresult sg_event_sync(CUevent event)
 {
     if (!sg_is(event, SG_EVENT))
         return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = event_captured(event);
+    if (result != CUDA_SUCCESS)
+        return result;
     pthread_mutex_lock(&sg_lock);
-    CUresult result = event->capture ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
-    if (!event->capture && event->stream)
+    if (event->stream)
         wait_for(event->stream, event->at);
     pthread_mutex_unlock(&sg_lock);
-    if (result == CUDA_SUCCESS)
-        sg_managed_waited();
-    return result ? result : event->context->sticky;
+    sg_managed_waited();
+    return event->context->sticky;
 }
 
 CUresult sg_event_elapsed(float *ms, CUevent from, CUevent to)

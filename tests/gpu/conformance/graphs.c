@@ -51,6 +51,61 @@ static void *end_elsewhere(void *context)
     return (void *)(uintptr_t)cuStreamEndCapture(capturing.stream, &graph);
 }
 
+/* What another thread does while this one captures. */
+static struct {
+    CUcontext context;
+    CUstream stream;
+    CUmodule module;
+    CUdeviceptr memory, made;
+} beside;
+
+static CUresult context_sync(void)
+{
+    return cuCtxSynchronize();
+}
+
+static CUresult stream_sync(void)
+{
+    return cuStreamSynchronize(capturing.other);
+}
+
+static CUresult stream_destroy(void)
+{
+    return cuStreamDestroy(beside.stream);
+}
+
+static CUresult module_unload(void)
+{
+    return cuModuleUnload(beside.module);
+}
+
+static CUresult managed_alloc(void)
+{
+    return cuMemAllocManaged(&beside.made, MIB, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult memory_free(void)
+{
+    return cuMemFree(beside.memory);
+}
+
+static const struct {
+    const char *name;
+    CUresult (*call)(void);
+} elsewhere[] = {
+    {"cuCtxSynchronize", context_sync},   {"cuStreamSynchronize of another", stream_sync},
+    {"cuStreamDestroy", stream_destroy},  {"cuModuleUnload", module_unload},
+    {"cuMemAllocManaged", managed_alloc}, {"cuMemFree", memory_free},
+};
+
+static void *do_elsewhere(void *row)
+{
+    size_t i = (uintptr_t)row;
+
+    cuCtxSetCurrent(beside.context);
+    return (void *)(uintptr_t)elsewhere[i].call();
+}
+
 static void nothing(void *ctx)
 {
     (void)ctx;
@@ -181,6 +236,18 @@ static void run_capture(void)
     PROBE("two captures meet", cuStreamWaitEvent(capturing.other, inside, 0));
     PROBE("the end of the second", cuStreamEndCapture(capturing.other, &graph));
     capture_end("two captures meet, the first", CUDA_SUCCESS);
+    beside.context = context;
+    MUST(cuStreamCreate(&beside.stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuModuleLoadData(&beside.module, kernels_text()));
+    beside.memory = managed(MIB);
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++) {
+        char what[64];
+        snprintf(what, sizeof(what), "%s by another thread", elsewhere[i].name);
+        capture_begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        pthread_create(&thread, NULL, do_elsewhere, (void *)(uintptr_t)i);
+        pthread_join(thread, &result);
+        capture_end(what, (CUresult)(uintptr_t)result);
+    }
     capture_begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     pthread_create(&thread, NULL, end_elsewhere, context);
     pthread_join(thread, &result);
