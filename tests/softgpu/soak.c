@@ -43,8 +43,9 @@ static char *text;
 static _Atomic bool over;
 
 /* To write: a stream is being captured. To read: a call that ends the captures of other threads too, whatever their
- * mode. An H200 answers cuCtxSynchronize() with 900 then, and the capture with 901; code that is loaded or unloaded
- * may wait for the context alike. */
+ * mode. An H200 answers cuCtxSynchronize() with 900 then, and the capture with 901. Code that is loaded or unloaded may
+ * wait for the context alike, and of streams that come and go nothing is documented. Freeing, and waiting for streams
+ * and events, end global captures alone. */
 static pthread_rwlock_t capture = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 static uint32_t random_of(worker_t *self)
@@ -225,8 +226,10 @@ static void *work(void *arg)
     while (!over) {
         switch (self->index % 4 ? random_of(self) % 16 : 15) {
         case 0:
+            pthread_rwlock_rdlock(&capture);
             CHECK(cuStreamDestroy(stream));
             CHECK(cuStreamCreate(&stream, self->rounds % 2 ? CU_STREAM_NON_BLOCKING : 0));
+            pthread_rwlock_unlock(&capture);
             break;
         case 1:
             module(self, stream);
