@@ -49,13 +49,16 @@ void um_on_capture(const CUpti_CallbackData *info, const um_call_t *call)
     bool ends = call->what;
 
     if (um_entering(info)) {
-        if (!ends)
+        if (!ends) {
             um_live.capturing = true;
+            um_deep_capture(true);
+        }
         return;
     }
-    if (um_result(info) == CUDA_SUCCESS ||
-        (ends && um_result(info) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED))
-        um_deep_capture(!ends);
+    CUresult result = um_result(info);
+    if (ends ? result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+             : result != CUDA_SUCCESS)
+        um_deep_capture(false);
 }
 
 /* How often a device's primary context is held, as far as was seen: less than in truth after a late

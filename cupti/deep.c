@@ -18,7 +18,8 @@ typedef struct bits {
     size_t n; /* words */
 } bits_t;
 
-/* All under `lock` but the atomics. */
+/* All under `lock` but the atomics. A capture begins under it, and a stream of the program's is asked under it while
+ * there is none: the question would end the capture. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     uint32_t context; /* 0 = free */
@@ -207,12 +208,21 @@ void um_deep_push(const CUpti_CallbackData *info, const um_arg_t *args, uint32_t
 
 /* ---- waiting ----------------------------------------------------------------------------------- */
 
+static bool is_running(uint64_t stream)
+{
+    pthread_mutex_lock(&lock);
+    bool running = captures == 0 &&
+                   um_live.cuda->stream_query((CUstream)(uintptr_t)stream) == CUDA_ERROR_NOT_READY;
+    pthread_mutex_unlock(&lock);
+    return running;
+}
+
 void um_deep_launched(const CUpti_CallbackData *info, uint64_t stream)
 {
     static const struct timespec pause = {0, PAUSE_NS};
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     const um_cuda_t *cuda = um_live.cuda;
-    CUresult result;
+    bool running;
 
     if (!um_live.deep || gave_up || captures > 0 || !cuda->stream_query || !um_live_managed() ||
         um_result(info) != CUDA_SUCCESS)
@@ -221,13 +231,12 @@ void um_deep_launched(const CUpti_CallbackData *info, uint64_t stream)
     if (cuda->capture_mode)
         cuda->capture_mode(&mode);
     uint64_t until_ns = um_live_now_ns() + WAIT_NS;
-    while ((result = cuda->stream_query((CUstream)(uintptr_t)stream)) == CUDA_ERROR_NOT_READY &&
-           um_live_now_ns() < until_ns)
+    while ((running = is_running(stream)) && um_live_now_ns() < until_ns)
         nanosleep(&pause, NULL);
     if (cuda->capture_mode)
         cuda->capture_mode(&mode);
     um_cuda_own = false;
-    if (result != CUDA_ERROR_NOT_READY || atomic_exchange(&gave_up, true))
+    if (!running || atomic_exchange(&gave_up, true))
         return;
     um_log_line(UM_LOG_WARN, "deep recording: a kernel did not end within 10 s: launches are not "
                              "waited for any more, and some of what they touch is not seen");
@@ -238,10 +247,14 @@ void um_deep_launched(const CUpti_CallbackData *info, uint64_t stream)
 
 void um_deep_capture(bool begins)
 {
+    if (!um_live.deep)
+        return;
+    pthread_mutex_lock(&lock);
     if (begins)
         captures++;
     else if (captures > 0)
         captures--;
+    pthread_mutex_unlock(&lock);
 }
 
 void um_deep_advised(uint64_t addr)

@@ -21,7 +21,8 @@ void um_deep_push(const CUpti_CallbackData *info, const um_arg_t *args, uint32_t
 /* At the exit of a launch call. A kernel that waits for the program is waited for 10 s at most, and no
  * other after it. */
 void um_deep_launched(const CUpti_CallbackData *info, uint64_t stream);
-void um_deep_capture(bool begins); /* a stream capture begins or ends somewhere */
+/* A stream capture is about to begin somewhere, or has ended or not begun after all. */
+void um_deep_capture(bool begins);
 void um_deep_advised(uint64_t addr);
 void um_deep_context_gone(uint32_t context); /* 0 = all */
 

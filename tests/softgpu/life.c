@@ -1,12 +1,14 @@
 /*
  * life MODE - one program that lives in a certain way; what it prints must not depend on who watches. It runs on
- * a real GPU too, but for `trap` and `variable`, whose kernels are the software GPU's.
+ * a real GPU too, but for `trap`, `variable` and `capture-meanwhile`, whose kernels are the software GPU's.
  */
 #include "examples/driver_api/driver_api.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -235,6 +237,59 @@ static void captures(void)
     }
 }
 
+/* A capture begins while a launch on the legacy stream is under way, and ends once that call has returned. */
+static CUstream captured;
+static CUcontext captured_in;
+static _Atomic uint32_t *running; /* the kernel wrote it */
+static _Atomic bool launched;
+
+static void *capture_meanwhile(void *ended)
+{
+    CUgraph graph;
+
+    CHECK(cuCtxSetCurrent(captured_in));
+    while (!*running)
+        sched_yield();
+    CHECK(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    while (!launched)
+        sched_yield();
+    *(CUresult *)ended = cuStreamEndCapture(captured, &graph);
+    return NULL;
+}
+
+static void captures_meanwhile(void)
+{
+    static const char text[] = "//softgpu kernel slow ptr:p\n"
+                               "//softgpu   fill u32 p 1 1\n"
+                               "//softgpu   wait 300000000\n";
+    CUmodule module = start(program, 0);
+    CUresult ended = CUDA_ERROR_UNKNOWN;
+    CUfunction slow, add_one;
+    CUdeviceptr data;
+    pthread_t thread;
+    uint64_t n = N;
+    void *flag;
+
+    CHECK(cuModuleGetFunction(&add_one, module, "_Z7add_onePfm"));
+    CHECK(cuModuleLoadData(&module, text));
+    CHECK(cuModuleGetFunction(&slow, module, "slow"));
+    CHECK(cuMemAllocManaged(&data, n * sizeof(float), CU_MEM_ATTACH_GLOBAL));
+    fill(data, 1);
+    launch(add_one, NULL, (void *[]){&data, &n});
+    CHECK(cuCtxSynchronize());
+    CHECK(cuCtxGetCurrent(&captured_in));
+    CHECK(cuStreamCreate(&captured, CU_STREAM_DEFAULT));
+    CHECK(cuMemAllocHost(&flag, sizeof(*running)));
+    running = flag;
+    *running = 0;
+    pthread_create(&thread, NULL, capture_meanwhile, &ended);
+    launch(slow, NULL, (void *[]){&flag});
+    launched = true;
+    pthread_join(thread, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("%.0f, ends %d\n", (double)floats(data)[0], (int)ended);
+}
+
 /* The context is lost: every later call says so, and the program ends in good order. */
 static void traps(void)
 {
@@ -451,6 +506,7 @@ int main(int argc, char **argv)
         {"reset", resets},
         {"context", own_context},
         {"capture", captures},
+        {"capture-meanwhile", captures_meanwhile},
         {"trap", traps},
         {"variable", variable},
         {"mappings", mappings},

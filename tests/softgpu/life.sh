@@ -69,6 +69,9 @@ ok "capture: hinted by all: pages were moved meanwhile" by_umrt cuMemPrefetch
 ok "capture: hinted by all: advice was given meanwhile" by_umrt cuMemAdvise
 ok "capture: hinted by all: streams were asked about meanwhile" by_umrt cuStreamQuery
 ok "capture: deep, the same" as_alone "$umrt" record -q --deep -o captured.umt -- "$life" capture
+"$life" capture-meanwhile >alone.out
+ok "capture-meanwhile: it is whole" grep -q 'ends 0$' alone.out
+ok "capture-meanwhile: deep, the same" as_alone "$umrt" record -q --deep -o meanwhile.umt -- "$life" capture-meanwhile
 
 # umrt itself comes late: what happens after that is all told.
 "$life" late >alone.out
