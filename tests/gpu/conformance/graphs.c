@@ -51,59 +51,78 @@ static void *end_elsewhere(void *context)
     return (void *)(uintptr_t)cuStreamEndCapture(capturing.stream, &graph);
 }
 
-/* What another thread does while this one captures. */
+/* What another thread does while this one captures: what programs do, and what umrt does as a relaxed thread. */
 static struct {
     CUcontext context;
     CUstream stream;
     CUmodule module;
+    CUfunction function;
     CUdeviceptr memory, made;
+    bool relaxed;
 } beside;
 
-static CUresult context_sync(void)
-{
-    return cuCtxSynchronize();
-}
-
-static CUresult stream_sync(void)
-{
-    return cuStreamSynchronize(capturing.other);
-}
-
-static CUresult stream_destroy(void)
-{
-    return cuStreamDestroy(beside.stream);
-}
-
-static CUresult module_unload(void)
-{
-    return cuModuleUnload(beside.module);
-}
-
-static CUresult managed_alloc(void)
-{
-    return cuMemAllocManaged(&beside.made, MIB, CU_MEM_ATTACH_GLOBAL);
-}
-
-static CUresult memory_free(void)
-{
-    return cuMemFree(beside.memory);
-}
-
+#define ELSEWHERE(X)                                                                               \
+    X("cuCtxSynchronize", context_sync, cuCtxSynchronize())                                        \
+    X("cuStreamQuery of another", stream_query, cuStreamQuery(capturing.other))                    \
+    X("cuStreamSynchronize of another", stream_sync, cuStreamSynchronize(capturing.other))         \
+    X("cuStreamCreate", stream_create, cuStreamCreate(&beside.stream, CU_STREAM_NON_BLOCKING))     \
+    X("cuStreamDestroy", stream_destroy, cuStreamDestroy(beside.stream))                           \
+    X("cuModuleLoadData", module_load, cuModuleLoadData(&beside.module, kernels_text()))           \
+    X("cuFuncLoad", function_load, cuFuncLoad(beside.function))                                    \
+    X("cuModuleUnload", module_unload, cuModuleUnload(beside.module))                              \
+    X("cuMemAllocManaged", memory_alloc,                                                           \
+      cuMemAllocManaged(&beside.made, MIB, CU_MEM_ATTACH_GLOBAL))                                  \
+    X("cuMemAdvise", memory_advise,                                                                \
+      cuMemAdvise(beside.memory, MIB, CU_MEM_ADVISE_SET_READ_MOSTLY, on_gpu))                      \
+    X("cuMemPrefetchAsync on another stream", memory_prefetch,                                     \
+      cuMemPrefetchAsync(beside.memory, MIB, on_gpu, 0, capturing.other))                          \
+    X("cuMemGetInfo", memory_info, cuMemGetInfo(&(size_t){0}, &(size_t){0}))                       \
+    X("cuMemFree", memory_free, cuMemFree(beside.made))
+#define FUNCTION(name, function, call)                                                             \
+    static CUresult function(void)                                                                 \
+    {                                                                                              \
+        return call;                                                                               \
+    }
+ELSEWHERE(FUNCTION)
+#define ROW(name, function, call) {name, function},
 static const struct {
     const char *name;
     CUresult (*call)(void);
-} elsewhere[] = {
-    {"cuCtxSynchronize", context_sync},   {"cuStreamSynchronize of another", stream_sync},
-    {"cuStreamDestroy", stream_destroy},  {"cuModuleUnload", module_unload},
-    {"cuMemAllocManaged", managed_alloc}, {"cuMemFree", memory_free},
-};
+} elsewhere[] = {ELSEWHERE(ROW)};
 
 static void *do_elsewhere(void *row)
 {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     size_t i = (uintptr_t)row;
 
     cuCtxSetCurrent(beside.context);
+    if (beside.relaxed)
+        cuThreadExchangeStreamCaptureMode(&mode);
     return (void *)(uintptr_t)elsewhere[i].call();
+}
+
+static void run_elsewhere(CUcontext context, bool relaxed)
+{
+    pthread_t thread;
+    void *result;
+
+    beside.context = context;
+    beside.relaxed = relaxed;
+    beside.memory = managed(MIB);
+    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++) {
+        char what[80];
+        snprintf(what, sizeof(what), "%s by another %sthread", elsewhere[i].name,
+                 relaxed ? "relaxed " : "");
+        if (elsewhere[i].call == function_load &&
+            cuModuleGetFunction(&beside.function, beside.module, ADD_ONE) != CUDA_SUCCESS)
+            continue;
+        capture_begin(relaxed ? CU_STREAM_CAPTURE_MODE_GLOBAL
+                              : CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+        pthread_create(&thread, NULL, do_elsewhere, (void *)(uintptr_t)i);
+        pthread_join(thread, &result);
+        capture_end(what, (CUresult)(uintptr_t)result);
+    }
+    MUST(cuMemFree(beside.memory));
 }
 
 static void nothing(void *ctx)
@@ -236,22 +255,12 @@ static void run_capture(void)
     PROBE("two captures meet", cuStreamWaitEvent(capturing.other, inside, 0));
     PROBE("the end of the second", cuStreamEndCapture(capturing.other, &graph));
     capture_end("two captures meet, the first", CUDA_SUCCESS);
-    beside.context = context;
-    MUST(cuStreamCreate(&beside.stream, CU_STREAM_NON_BLOCKING));
-    MUST(cuModuleLoadData(&beside.module, kernels_text()));
-    beside.memory = managed(MIB);
-    for (size_t i = 0; i < sizeof(elsewhere) / sizeof(*elsewhere); i++) {
-        char what[64];
-        snprintf(what, sizeof(what), "%s by another thread", elsewhere[i].name);
-        capture_begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-        pthread_create(&thread, NULL, do_elsewhere, (void *)(uintptr_t)i);
-        pthread_join(thread, &result);
-        capture_end(what, (CUresult)(uintptr_t)result);
-    }
     capture_begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     pthread_create(&thread, NULL, end_elsewhere, context);
     pthread_join(thread, &result);
     capture_end("cuStreamEndCapture by another thread", (CUresult)(uintptr_t)result);
+    run_elsewhere(context, false);
+    run_elsewhere(context, true);
     PROBE("all that in the end", cuCtxSynchronize());
 }
 
