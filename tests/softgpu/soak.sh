@@ -6,6 +6,9 @@
 . "$UM_SRCDIR/tests/softgpu/soft.sh"
 export SOFTGPU_GPUS=1 SOFTGPU_TRUTH=$truth
 seconds=${SOAK_SECONDS:-5}
+# Captures that take a while: time for another thread to break one.
+echo 'cuStreamEndCapture slow 5ms' >rules
+export SOFTGPU_RULES=$tmp/rules
 # shellcheck source=tests/softgpu/soaked.sh
 . "$UM_SRCDIR/tests/softgpu/soaked.sh"
 
