@@ -30,7 +30,8 @@ typedef enum um_mode {
  * nothing of umrt in it. */
 typedef void (*um_log_fn)(void *ctx, int level, const char *line);
 
-/* Zero-initialise, set `size`, then what you want to change. */
+/* Zero-initialise, set `size`, then what you want to change. A mode or budget that is none is warned
+ * about in one log line and counts as not given; only a wrong size is refused. */
 typedef struct um_config {
     size_t size; /* sizeof(um_config_t): lets the struct grow */
     um_mode_t mode;

@@ -219,7 +219,7 @@ static int dump(const char *path, um_trace_order_t order, uint64_t types)
     um_trace_reader_t *reader = NULL;
     const um_trace_info_t *info;
     const um_event_t *event;
-    um_status_t status = um_input_check(path, error, sizeof error);
+    um_status_t status = um_input_check_trace(path, error, sizeof error);
 
     if (status == UM_OK)
         status = um_trace_reader_open(path, order, &reader, error, sizeof error);

@@ -43,6 +43,8 @@ static um_status_t read_umt(um_reading_t *reading, const char *path, char *damag
         snprintf(damage, bytes, "%s", um_trace_reader_error(reader));
     if (status == UM_ERR_NOT_FOUND || *damage)
         status = UM_OK;
+    else if (status && *um_trace_reader_error(reader))
+        snprintf(error, bytes, "%s", um_trace_reader_error(reader));
     else if (status)
         snprintf(error, bytes, "%s: %s", path, um_status_string(status));
     um_trace_reader_close(reader);
@@ -57,7 +59,7 @@ um_status_t um_events_read(const char *path, um_events_fn fn, void *ctx, char *d
     um_status_t status;
 
     *damage = *error = '\0';
-    status = um_input_check(path, error, bytes);
+    status = um_input_check_trace(path, error, bytes);
     if (!status)
         status = um_import_recognise(path, &kind, error, bytes);
     if (status)

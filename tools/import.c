@@ -224,6 +224,11 @@ static int import(const char *in, const char *out, uint32_t process)
         um_say("import: out of memory");
         return UM_EXIT_FAILED;
     }
+    if (um_input_check_trace(in, error, sizeof error) != UM_OK) {
+        um_say("import: %s", error);
+        free(temporary);
+        return UM_EXIT_USAGE;
+    }
     snprintf(temporary, n, "%s.%ld.part", out, (long)getpid());
     um_progress_begin(in, 0);
     status = um_import_process(in, process, put, &w, error, sizeof error);

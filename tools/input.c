@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "trace/import.h"
 #include "um_trace.h"
 
 static const char *file_kind(mode_t mode)
@@ -45,15 +46,67 @@ um_status_t um_input_check(const char *path, char *error, size_t error_bytes)
     return UM_OK;
 }
 
-/* Profiles are traces, too, by their format. */
-static bool is_trace(const char *path, bool profile)
+/* Profiles are traces, too, by their format. `other`: it is of the other of these two kinds. */
+static um_status_t kind_of(const char *path, bool profile, bool *other, char *error, size_t bytes)
 {
     um_trace_reader_t *reader = NULL;
-    um_status_t status = um_trace_reader_open(path, UM_TRACE_FILE_ORDER, &reader, NULL, 0);
-    bool other = reader && !um_trace_reader_fact(reader, "profile.version") == profile;
+    um_status_t status = um_trace_reader_open(path, UM_TRACE_FILE_ORDER, &reader, error, bytes);
 
+    *other = reader && !um_trace_reader_fact(reader, "profile.version") == profile;
     um_trace_reader_close(reader);
+    return status;
+}
+
+static bool is_trace(const char *path, bool profile)
+{
+    bool other;
+    um_status_t status = kind_of(path, profile, &other, NULL, 0);
+
     return (status == UM_OK || status == UM_ERR_TRUNCATED || status == UM_ERR_VERSION) && !other;
+}
+
+um_status_t um_input_check_trace(const char *path, char *error, size_t error_bytes)
+{
+    um_status_t status = um_input_check(path, error, error_bytes);
+    bool profile;
+
+    if (status)
+        return status;
+    kind_of(path, false, &profile, NULL, 0); /* what else it may be is its reader's to say */
+    if (!profile)
+        return UM_OK;
+    snprintf(error, error_bytes,
+             "%s: is a profile, not a trace; read it with: umrt profile show %s", path, path);
+    return UM_ERR_FORMAT;
+}
+
+um_status_t um_input_check_profile(const char *path, char *error, size_t error_bytes)
+{
+    um_import_kind_t kind;
+    bool trace = false;
+    struct stat st;
+    um_status_t status = um_input_check(path, error, error_bytes);
+
+    if (status)
+        return status;
+    if (stat(path, &st) == 0 && st.st_size == 0) {
+        snprintf(error, error_bytes, "%s: offset 0: file is empty, not a profile", path);
+        return UM_ERR_FORMAT;
+    }
+    status = um_import_recognise(path, &kind, error, error_bytes);
+    if (status == UM_ERR_FORMAT)
+        snprintf(error, error_bytes, "%s: offset 0: not a profile", path);
+    else if (!status && kind != UM_IMPORT_UMT)
+        snprintf(error, error_bytes, "%s: is of %s, not a profile", path,
+                 um_import_kind_name(kind));
+    else if (!status)
+        status = kind_of(path, true, &trace, error, error_bytes);
+    if (status || (kind == UM_IMPORT_UMT && !trace))
+        return status;
+    if (trace)
+        snprintf(error, error_bytes, "%s: is a trace, not a profile; read it with: umrt report %s",
+                 path, path);
+    return UM_ERR_FORMAT;
 }
 
 static bool begins_with(const char *path, const char *start)

@@ -288,7 +288,8 @@ static um_profile_t *load(const char *path, int *status)
     char error[PATH_MAX + 256];
     um_profile_t *profile;
 
-    if (um_profile_load(path, &profile, error, sizeof error) == UM_OK)
+    if (um_input_check_profile(path, error, sizeof error) == UM_OK &&
+        um_profile_load(path, &profile, error, sizeof error) == UM_OK)
         return profile;
     um_say("%s", error);
     *status = UM_EXIT_USAGE;

@@ -21,6 +21,7 @@ typedef struct um_replaying {
     const um_replay_args_t *args;
     um_ranks_t ranks;
     um_replay_file_t *files;
+    char (*damage)[ERROR_BYTES]; /* of each file, a line; "" = none */
     um_workload_t **workloads;
     um_machine_t *own;      /* each workload's, where no machine was asked for */
     um_streams_t **limited; /* of each file, for each number of streams; NULL = as recorded */
@@ -64,12 +65,18 @@ static um_uvm_params_t params_of(const um_replay_args_t *args, const char *path)
     return params;
 }
 
+/* Nothing tells what the kernels touch of the managed memory that there is: a trace of `umrt run`. */
+static bool is_blind(const um_workload_t *w)
+{
+    return w->kind == UM_WORKLOAD_RECORDED && w->n_touches == 0 && w->managed_peak_bytes > 0;
+}
+
 static int load_file(um_replaying_t *r, size_t f, char *error)
 {
     const char *path = r->args->paths[f];
     um_import_kind_t kind;
     bool whole = true;
-    um_status_t status = um_input_check(path, error, ERROR_BYTES);
+    um_status_t status = um_input_check_trace(path, error, ERROR_BYTES);
 
     if (!status)
         status = um_import_recognise(path, &kind, error, ERROR_BYTES);
@@ -82,9 +89,18 @@ static int load_file(um_replaying_t *r, size_t f, char *error)
         status = um_workload_load(path, &r->workloads[f], &whole, error, ERROR_BYTES);
     if (status)
         return fail(status, error, path);
+    if (!whole)
+        strcpy(r->damage[f], error);
+    *error = '\0';
     r->files[f] = (um_replay_file_t){path, r->workloads[f], whole, params_of(r->args, path)};
     r->damaged = r->damaged || !whole;
-    return UM_EXIT_OK;
+    if (!is_blind(r->workloads[f]))
+        return UM_EXIT_OK;
+    snprintf(error, ERROR_BYTES,
+             "%s: has no faults and no migrations, so what its program touches is not known; "
+             "'umrt record' makes a trace with them, --deep one with every touch",
+             path);
+    return UM_EXIT_USAGE;
 }
 
 static int load_own_machine(um_replaying_t *r, size_t f, char *error)
@@ -103,10 +119,11 @@ static int load(um_replaying_t *r, char *error)
     int status = UM_EXIT_OK;
 
     r->files = calloc(args->n_paths, sizeof(*r->files));
+    r->damage = calloc(args->n_paths, sizeof(*r->damage));
     r->workloads = calloc(args->n_paths, sizeof(*r->workloads));
     r->own = calloc(args->n_paths, sizeof(*r->own));
     r->limited = calloc(args->n_paths * args->n_streams, sizeof(*r->limited));
-    if (!r->files || !r->workloads || !r->own || !r->limited)
+    if (!r->files || !r->damage || !r->workloads || !r->own || !r->limited)
         return fail(UM_ERR_NO_MEMORY, error, "replay");
     for (size_t f = 0; f < args->n_paths && status == UM_EXIT_OK; f++) {
         status = load_file(r, f, error);
@@ -271,6 +288,14 @@ static int show(um_replaying_t *r, char *error)
     return status ? fail(status, error, "replay") : r->damaged ? UM_EXIT_USAGE : UM_EXIT_OK;
 }
 
+static void say_damage(const um_replaying_t *r)
+{
+    for (size_t f = 0; r->damage && f < r->args->n_paths; f++) {
+        if (*r->damage[f])
+            um_say("%s", r->damage[f]);
+    }
+}
+
 static void release(um_replaying_t *r)
 {
     for (size_t i = 0; r->limited && i < r->args->n_paths * r->args->n_streams; i++)
@@ -283,6 +308,7 @@ static void release(um_replaying_t *r)
     free(r->limited);
     free(r->own);
     free(r->workloads);
+    free(r->damage);
     free(r->files);
 }
 
@@ -306,13 +332,11 @@ static int replay(const um_replay_args_t *args, const um_ranks_t *ranks)
             status = show(&r, error);
         if (*error)
             um_say("%s", error);
-        for (size_t f = 0; f < args->n_paths && ranks->rank == 0; f++) {
-            if (!r.files[f].whole)
-                um_say("%s: is damaged or was not closed: used as far as it goes", args->paths[f]);
-        }
     } else if (failed == ranks->rank) {
         um_say("%s", error);
     }
+    if (ranks->rank == (failed == UM_RANKS_NONE ? 0 : failed))
+        say_damage(&r);
     release(&r);
     return status;
 }

@@ -177,12 +177,15 @@ static int open_one(um_emitter_t *e, const um_replay_args_t *args, const char *p
     l.time_ns = calloc(l.most, sizeof(*l.time_ns));
     if (!l.hints || !l.time_ns)
         status = UM_ERR_NO_MEMORY;
-    else if (!(status = um_input_check(path, error, sizeof(error))))
+    else if (!(status = um_input_check_trace(path, error, sizeof(error))))
         status = um_open_run(path, policy, take, &l, &stats, error, sizeof(error));
-    if (!status && l.no_memory)
+    if (!status && l.no_memory) {
         status = UM_ERR_NO_MEMORY;
+        *error = '\0';
+    }
     if (!status && stats.launches == 0) {
-        snprintf(error, sizeof(error), "%s: has no launches", path);
+        if (stats.whole)
+            snprintf(error, sizeof(error), "%s: has no launches", path);
         status = UM_ERR_INVALID;
     }
     if (status) {
@@ -190,7 +193,7 @@ static int open_one(um_emitter_t *e, const um_replay_args_t *args, const char *p
     } else {
         print(e, &l, path, policy, &stats);
         if (!stats.whole && !*damaged)
-            um_say("%s: is damaged or was not closed: used as far as it goes", path);
+            um_say("%s", error);
         *damaged = *damaged || !stats.whole;
     }
     release(&l);
@@ -214,6 +217,8 @@ int um_replay_open(const um_replay_args_t *args)
     um_emitter_pair(e, "schema", NULL, um_text("umrt.replay-open/1"));
     um_emitter_array(e, "lists");
     for (size_t f = 0; f < args->n_paths; f++) {
+        bool told = false; /* once, however many policies read it */
+
         for (size_t p = 0; p < n && exit_status == UM_EXIT_OK; p++) {
             const um_policy_t *policy = policies[p];
 
@@ -221,8 +226,9 @@ int um_replay_open(const um_replay_args_t *args)
                 continue; /* gives none by its nature */
             if (said++)
                 um_emitter_line(e, "%s", "");
-            exit_status = open_one(e, args, args->paths[f], policy, &damaged);
+            exit_status = open_one(e, args, args->paths[f], policy, &told);
         }
+        damaged = damaged || told;
     }
     um_emitter_end(e);
     if (exit_status == UM_EXIT_OK && !said)

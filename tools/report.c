@@ -345,7 +345,7 @@ static int write_perfetto(char **paths, int n, const um_request_t *request)
     for (int i = 0; i < n; i++) {
         um_import_kind_t kind;
 
-        if (um_input_check(paths[i], error, sizeof(error)) ||
+        if (um_input_check_trace(paths[i], error, sizeof(error)) ||
             um_import_recognise(paths[i], &kind, error, sizeof(error))) {
             um_say("%s", error);
             return UM_EXIT_USAGE;

@@ -90,6 +90,12 @@ bool um_number_32(const char *text, uint32_t least, uint32_t most, uint32_t *out
  * the line "FILE: reason" in `error`. Call it before a reader; emptiness is the reader's to judge. */
 um_status_t um_input_check(const char *path, char *error, size_t error_bytes);
 
+/* The same for what is to be read as a trace: a profile, which is one by its format alone, is refused with the
+ * command that reads it. */
+um_status_t um_input_check_trace(const char *path, char *error, size_t error_bytes);
+/* And as a profile: neither an empty file, nor a trace, nor anything else. */
+um_status_t um_input_check_profile(const char *path, char *error, size_t error_bytes);
+
 /* Whether an output file may be put in place of what is at `path`: nothing, an empty file, or one of the same kind.
  * Else says so, "x is not a trace; it is not overwritten": nothing else is ours to overwrite. */
 bool um_output_check_trace(const char *path);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,10 +114,14 @@ static const um_page_tables_t *page_tables(um_page_tables_t *tables)
 /* Before the sinks that it tells. Without it the run is as good as a first one. */
 static um_status_t start_learning(const char *pattern)
 {
+    struct stat st;
     um_sink_t sink;
 
     if (um_learning_open(pattern, &learning) != UM_OK)
         return UM_OK;
+    if (stat(um_learning_path(learning), &st) == 0 && st.st_size == 0)
+        um_log(UM_LOG_WARN, "the profile is not used: %s: is empty; it is made anew at the end",
+               um_learning_path(learning));
     sink = um_learning_sink(learning);
     return um_bus_add_sink(self.bus, &sink);
 }
@@ -334,9 +339,14 @@ static void bring_up(const um_config_t *config)
         return;
     }
     um_log_set((um_log_level_t)self.settings.log_level, config->log, config->log_ctx);
+    if (mode > UM_MODE_TRIAL) {
+        um_log(UM_LOG_WARN, "um_runtime_init: %u is no mode: 0 to %u (um_mode_t) expected",
+               (unsigned)mode, (unsigned)UM_MODE_TRIAL);
+        mode = UM_MODE_DEFAULT;
+    }
     if (mode == UM_MODE_DEFAULT)
         mode = (um_mode_t)self.settings.mode;
-    if (mode == UM_MODE_DEFAULT || mode > UM_MODE_TRIAL)
+    if (mode == UM_MODE_DEFAULT)
         mode = UM_MODE_HINT;
     self.settings.mode = mode;
     if (mode == UM_MODE_OFF)

@@ -117,6 +117,14 @@ static um_status_t on_option(um_trace_stat_t *trace, const um_ev_option_t *optio
                   {"nsys.cuda-um-gpu-page-faults", UM_EV_GPU_FAULT}};
     um_status_t status = UM_OK;
 
+    /* A trace of `umrt run`: whatever the setting, only the recorder has these records. */
+    if (!strcmp(option->name, "mode") &&
+        (!strcmp(option->value, "hint") || !strcmp(option->value, "trial"))) {
+        status = um_trace_stat_text(&trace->tracing_evidence,
+                                    "a trace of umrt run; umrt record has them");
+        if (!status && !trace->tracing_text)
+            status = set_tracing(trace, "off");
+    }
     if (!strcmp(option->name, "unified-memory") && !trace->tracing_text)
         status = set_tracing(trace, option->value);
     /* What became of that: a refusal is CUPTI's reason. */

@@ -295,6 +295,7 @@ um_status_t um_open_run(const char *path, const um_policy_t *policy, um_event_fn
         status = loop.status;
     }
     loop.stats.whole = status == UM_ERR_NOT_FOUND;
+    snprintf(error, error_bytes, "%s", um_trace_reader_error(reader));
     if (status == UM_ERR_NOT_FOUND || status == UM_ERR_TRUNCATED || status == UM_ERR_FORMAT)
         status = UM_OK;
     if (!status && loop.hinter) {
@@ -303,9 +304,9 @@ um_status_t um_open_run(const char *path, const um_policy_t *policy, um_event_fn
         for (int i = 0; i < UM_HINT_RESULT_COUNT; i++)
             loop.stats.refused += stats.gate.refused[i];
     }
-    if (status)
+    if (status && !(status == UM_ERR_IO && *error))
         snprintf(error, error_bytes, "%s: %s", path, um_status_string(status));
-    else
+    else if (!status)
         *out = loop.stats;
     end(&loop);
     um_trace_reader_close(reader);

@@ -18,7 +18,7 @@ typedef struct um_open_stats {
 /* Calls fn with a HINT event for every piece that would have been carried out, in order, at the time
  * of the launch or wait that it was decided at. For a policy with advisors, or with the program's own
  * hints; UM_ERR_UNSUPPORTED for others. Errors as um_trace_reader_open, UM_ERR_NO_MEMORY. A damaged
- * trace is used as far as it is whole. */
+ * trace is used as far as it is whole; `error` has the line about the damage then, else "". */
 um_status_t um_open_run(const char *path, const um_policy_t *policy, um_event_fn fn, void *ctx,
                         um_open_stats_t *out, char *error, size_t error_bytes);
 

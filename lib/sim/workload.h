@@ -63,7 +63,8 @@ typedef struct um_workload {
 /* From a trace. On failure `error` has one line that names file, offset or event, and reason.
  * Errors: UM_ERR_IO, _FORMAT, _VERSION, _NO_MEMORY, UM_ERR_INVALID (no launches, or events that
  * contradict each other: a free of what is not alive, a launch argument in a dead region ...).
- * A damaged or unfinished trace is used as far as it is whole; *whole says so (may be NULL). */
+ * A damaged or unfinished trace is used as far as it is whole; *whole says so (may be NULL), and `error`
+ * has the line about the damage then. */
 um_status_t um_workload_load(const char *path, um_workload_t **out, bool *whole, char *error,
                              size_t error_bytes);
 void um_workload_free(um_workload_t *workload); /* NULL is fine */

@@ -471,6 +471,10 @@ um_status_t um_workload_load(const char *path, um_workload_t **out, bool *whole,
         if (status != UM_OK)
             return status;
         status = um_workload_read(reader, path, again, out, &state, error, error_bytes);
+        /* Also where nothing is left to be a program: the damage is why. */
+        if (error &&
+            (status == UM_OK || (status == UM_ERR_INVALID && *um_trace_reader_error(reader))))
+            snprintf(error, error_bytes, "%s", um_trace_reader_error(reader));
         um_trace_reader_close(reader);
         if (status != UM_ERR_INVALID ||
             (state != UM_TRACE_HAS_HOLES && state != UM_TRACE_LOST_EVENTS))

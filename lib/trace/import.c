@@ -46,7 +46,7 @@ static um_status_t open_file(um_import_t *im, FILE **out)
     }
     if (st.st_size == 0) {
         fclose(*out);
-        return um_import_fail(im, UM_ERR_FORMAT, "empty file");
+        return um_import_fail(im, UM_ERR_FORMAT, "offset 0: file is empty");
     }
     return UM_OK;
 }

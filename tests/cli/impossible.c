@@ -75,9 +75,15 @@ int main(int argc, char **argv)
         return 2;
     }
     allocate(strcmp(argv[1], "zeroth-region") == 0 ? 0 : 1, ADDR);
-    if (is_tuned)
+    if (is_tuned) {
         launch(1);
-    else if (strcmp(argv[1], "free-twice") == 0) {
+        put((um_event_t){.type = UM_EV_MIGRATE,
+                         .u.migrate = {.addr = ADDR,
+                                       .bytes = SIZE,
+                                       .src = UM_DEVICE_HOST,
+                                       .dst = 0,
+                                       .region = 1}});
+    } else if (strcmp(argv[1], "free-twice") == 0) {
         launch(1);
         release(1);
         release(1);

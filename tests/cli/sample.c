@@ -1,7 +1,8 @@
 /*
- * sample FILE [unfinished] - writes a small trace whose every figure is known: one managed region of
+ * sample FILE [unfinished|blind|profile] - writes a small trace whose every figure is known: one managed region of
  * 1 GiB that goes to the GPU and comes back exactly once, a second of 64 KiB of which half moves. For
- * the scripts of this folder. "unfinished" ends as kill -9 does.
+ * the scripts of this folder. "unfinished" ends as kill -9 does, "blind" is as umrt run --trace writes it,
+ * without what moved, and "profile" is a profile of nothing.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -41,12 +42,20 @@ int main(int argc, char **argv)
     static const um_param_t params[] = {{0, 8, UM_PARAM_POINTER}, {8, 4, 0}};
     static const um_arg_t args[] = {{0, 0, 1, 4096}};
     static const um_scalar_t scalars[] = {{1, 4, 262144}};
+    static const um_ev_fact_t of_profile[] = {{"profile.version", "1"}, {"profile.runs", "1"}};
+    const char *how = argc > 2 ? argv[2] : "";
+    bool profile = strcmp(how, "profile") == 0, blind = strcmp(how, "blind") == 0;
     um_trace_write_stats_t stats;
     um_status_t status;
     uint64_t header_bytes;
 
-    if (argc < 2 || um_trace_writer_open(argv[1], facts, 2, NULL, &writer) != UM_OK)
+    if (argc < 2 ||
+        um_trace_writer_open(argv[1], profile ? of_profile : facts, 2, NULL, &writer) != UM_OK)
         return 1;
+    if (profile)
+        goto close;
+    if (blind)
+        put((um_event_t){.type = UM_EV_OPTION, .u.option = {"mode", "hint", "environment"}});
     um_trace_writer_stats(writer, &stats);
     header_bytes = stats.bytes;
     put((um_event_t){.type = UM_EV_REGION_ALLOC,
@@ -78,6 +87,8 @@ int main(int argc, char **argv)
                                   .n_scalars = 1,
                                   .scalars = scalars,
                                   .args = args}});
+    if (blind)
+        goto close;
     for (uint64_t at = 0; at < GIB; at += UM_BLOCK_BYTES)
         migrate(BASE + at, UM_BLOCK_BYTES, UM_DEVICE_HOST, 0, 1);
     for (uint64_t at = 0; at < GIB; at += UM_BLOCK_BYTES)
@@ -92,12 +103,13 @@ int main(int argc, char **argv)
                                 .why = "tab\there"}});
     put((um_event_t){.type = UM_EV_LOSS,
                      .u.loss = {.what = UM_EV_GPU_FAULT, .count = 3, .reason = "queue full"}});
-    if (argc > 2 && strcmp(argv[2], "unfinished") == 0) {
+    if (strcmp(how, "unfinished") == 0) {
         um_trace_writer_flush(writer);
         while (stats.bytes == header_bytes && stats.status == UM_OK) /* until it is there */
             um_trace_writer_stats(writer, &stats);
         raise(SIGKILL);
     }
+close:
     status = um_trace_writer_close(writer);
     if (status != UM_OK)
         fprintf(stderr, "sample: %s\n", um_status_string(status));

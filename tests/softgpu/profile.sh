@@ -85,6 +85,10 @@ for at in 100 $((size / 2)) $((size - 60)); do
 done
 echo 'int main(void) { return 0; }' >main.c
 cp main.c same.c
+: >empty.ump
+ok "an empty profile" hinted 6 --profile empty.ump
+ok "is told in one line" says_line '^umrt: the profile is not used: .*empty.ump: is empty; it is made anew'
+ok "and made anew" gives 0 "$umrt" profile show empty.ump
 ok "what is no profile" hinted 6 --profile main.c
 ok "is told in one line" says_line '^umrt: the profile is not used: .*main.c'
 ok "and is not touched" cmp main.c same.c

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,6 +248,29 @@ Test(runtime, the_mode_comes_from_the_environment_when_the_program_leaves_it_ope
         }
         wait(&status);
         cr_assert_eq(status, 0, "%s", cases[i].text);
+        cleanup();
+    }
+}
+
+Test(runtime, a_mode_that_is_none_is_told_and_counts_as_not_given)
+{
+    static const unsigned modes[] = {UM_MODE_TRIAL + 1, 77, 1u << 31, UINT_MAX};
+
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        um_config_t config = setup((um_mode_t)modes[i]);
+        char told[64];
+        int status;
+
+        snprintf(told, sizeof(told), "um_runtime_init: %u is no mode", modes[i]);
+        if (fork() == 0) {
+            setenv("UMRT_MODE", "observe", 1);
+            _exit(um_runtime_init(&config) != UM_OK       ? 1
+                  : info().state != UM_RUNTIME_OBSERVE    ? 2
+                  : n_said != 1 || !strstr(said[0], told) ? 3
+                                                          : 0);
+        }
+        wait(&status);
+        cr_assert_eq(status, 0, "%u: %d", modes[i], WEXITSTATUS(status));
         cleanup();
     }
 }
