@@ -70,7 +70,7 @@ typedef struct region {
     uint64_t kept_to;     /* [from, kept_to) is */
     uint32_t since, term; /* `takes` when it began; how long it may last without a witness */
     uint32_t passed;      /* waits since that were short enough */
-    uint64_t after_ns, after_least_ns; /* phases since: added up, the least */
+    uint64_t after_ns, after_least_ns; /* the first phases since: added up, the least */
     uint32_t after;                    /* so many */
 } region_t;
 
@@ -256,21 +256,20 @@ static bool short_enough(const calm_t *self, const region_t *region, const phase
 }
 
 /* Are whole phases longer than they were before? Phases differ, and so do the mean of a few and the mean of
- * a few others; the shortest is to be longer, too. */
+ * a few others; the shortest is to be longer, too. Only the first few tell: the program goes on, and a later one may
+ * be longer by itself. */
 static bool slows_down(region_t *region, const phase_t *phase)
 {
-    bool slower;
-
+    if (region->after == AFTER)
+        return false;
     if (!region->after || phase->total_ns < region->after_least_ns)
         region->after_least_ns = phase->total_ns;
     region->after_ns += phase->total_ns;
     if (++region->after < AFTER)
         return false;
-    slower = region->before >= BEFORE &&
-             region->after_ns / AFTER > region->before_ns + region->before_ns / 16 &&
-             region->after_least_ns > region->before_least_ns + region->before_least_ns / 16;
-    region->after_ns = region->after = 0;
-    return slower;
+    return region->before >= BEFORE &&
+           region->after_ns / AFTER > region->before_ns + region->before_ns / 16 &&
+           region->after_least_ns > region->before_least_ns + region->before_least_ns / 16;
 }
 
 /* A phase is over in which the range was kept. */

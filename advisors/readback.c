@@ -287,6 +287,18 @@ static um_range_t *range_of(um_read_wait_t *wait, const um_read_region_t *region
     return empty;
 }
 
+/* Has such a wait occurred before this one, with nothing read after it? */
+static bool came_before(const um_readback_t *self, const um_read_recent_t *cause)
+{
+    for (uint32_t i = 1; i <= UM_READ_RECENT && i <= self->n_recent; i++) {
+        const um_read_recent_t *recent = &self->recent[(self->n_recent - i) % UM_READ_RECENT];
+
+        if (recent->key == cause->key && recent->seq < cause->seq)
+            return true;
+    }
+    return false;
+}
+
 static void on_read(um_readback_t *self, uint32_t id, uint64_t ns, uint32_t sync,
                     um_range_seen_t seen)
 {
@@ -311,8 +323,10 @@ static void on_read(um_readback_t *self, uint32_t id, uint64_t ns, uint32_t sync
     /* The driver takes along what is left of a block. */
     if (left.end - left.addr < seen.end - seen.addr && left.end - left.addr < UM_BLOCK_BYTES)
         return;
-    if ((range = range_of(wait, region, left.addr, left.end)))
-        um_range_saw(range, &left);
+    if (!(range = range_of(wait, region, left.addr, left.end)))
+        return;
+    range->tried |= range->addr == range->end && came_before(self, cause);
+    um_range_saw(range, &left);
 }
 
 static void on_alloc(um_readback_t *self, const um_ev_region_alloc_t *alloc)

@@ -156,11 +156,25 @@ static bool has_missed(const um_range_t *range)
            (range->seen.addr < range->addr || range->seen.end + UM_BLOCK_BYTES > range->served_end);
 }
 
+/* It was brought after one read, to see. Read again is what was left out, and nothing beside it; else it is as if
+ * nothing had been brought, and two reads have to agree. */
+static void judge_trial(um_range_t *range)
+{
+    if (!has_missed(range) || range->seen.addr < range->addr || range->seen.end > range->end)
+        return;
+    range->agreed = UM_RANGE_AGREED;
+    range->times++;
+    range->held = true;
+    range->count = 0;
+}
+
 void um_range_judge(um_range_t *range, const um_range_rules_t *rules, bool alive)
 {
     bool read = range->seen.end != 0, missed = range->left_out && has_missed(range);
 
-    if (range->pending) {
+    if (range->pending && range->agreed < UM_RANGE_AGREED) {
+        judge_trial(range);
+    } else if (range->pending) {
         if (read)
             correct(range, rules);
         range->count = 0; /* what came by prefetch is not seen: taken to be as always */
@@ -199,10 +213,19 @@ static uint64_t unchecked(const um_range_t *range, const um_range_rules_t *rules
     return most < rules->check ? most : rules->check;
 }
 
+/* Read once, and whole: what is read in part may be elsewhere the next time. */
+static bool is_worth_trying(const um_range_t *range, uint64_t bytes)
+{
+    return range->agreed && !range->tried && range->times == 1 && range->addr < UM_BLOCK_BYTES &&
+           range->end + UM_BLOCK_BYTES > bytes;
+}
+
 void um_range_foresee(um_range_t *range, const um_range_rules_t *rules, uint64_t bytes,
                       uint64_t limit, uint32_t region)
 {
-    if (range->agreed < UM_RANGE_AGREED || range->count != range->period ||
+    bool trial = range->agreed < UM_RANGE_AGREED;
+
+    if ((trial && !is_worth_trying(range, bytes)) || range->count != range->period ||
         range->end - range->addr < rules->min || range->end > bytes)
         return;
     if (range->step)
@@ -210,7 +233,8 @@ void um_range_foresee(um_range_t *range, const um_range_rules_t *rules, uint64_t
     range->pending = true;
     range->served = region;
     range->served_end = range->end < limit ? range->end : limit;
-    range->left_out = range->missed || ++range->brought > unchecked(range, rules);
+    range->tried |= trial;
+    range->left_out = trial || range->missed || ++range->brought > unchecked(range, rules);
     if (range->left_out)
         range->brought = 0;
 }

@@ -1,9 +1,11 @@
 /*
  * readback_range.h - a range that the CPU reads after a wait, occurrence by occurrence of that wait.
  *
- * Two occurrences have to agree on what is read and on how often (every time, or every n-th). What is read may
- * also move: by the same step each time, and from the end of its region back to the start. What comes by prefetch
- * no longer faults: now and then its last block is left out, and when nobody misses it the CPU has stopped reading.
+ * Two occurrences have to agree on what is read and on how often (every time, or every n-th). What was read whole
+ * after the first of all is brought at the second, to see: all but its last block, and if nobody takes that, it is as
+ * if nothing had been. What is read may also move: by the same step each time, and from the end of its region back to
+ * the start. What comes by prefetch no longer faults: now and then its last block is left out, and when nobody misses
+ * it the CPU has stopped reading.
  * All bytes are counted from the range's origin, which is the caller's: the start of a region, or a pointer that a
  * kernel was given. Knows no clock, no regions.
  */
@@ -31,6 +33,7 @@ typedef struct um_range {
     bool pending, left_out; /* served at the latest occurrence; but for a block */
     uint32_t served;        /* the region, then */
     uint64_t served_end;    /* and where it ended then: another argument may begin within */
+    bool tried;             /* brought after one read, to see; if in vain, two have to agree */
     bool held;              /* this run has seen for itself whether it is so */
     bool told;              /* earlier runs have told of it, */
     uint32_t age;           /* so long ago */

@@ -322,7 +322,7 @@ class Gpus(Pass):
 
     def __init__(self, bench):
         program = os.path.join(bench.args.build, "bench/workloads/halves")
-        self.jobs = [Job(f"halves by {how}", program, ["--indexed", indexed, *every],
+        self.jobs = [Job(f"halves by {how}", program, ["--indexed", indexed, "--steps", "60", *every],
                          ["plain", "hand", *bench.umrt_variants()])
                      for how, indexed, every in (("pointer", "0", []), ("index", "1", []),
                                                  ("pointer, CPU on all words", "0", ["--every", "1"]))]
