@@ -4,13 +4,18 @@ _umrt_flags() { # the long flags that a subcommand's help lists: those that begi
     "${COMP_WORDS[0]}" "$1" --help 2>/dev/null | sed -nE 's/^ +(-[a-zA-Z], )?(--[a-z][a-z0-9-]*=?).*/\2/p' | sort -u
 }
 
+_umrt_valued() { # the flags of both lengths whose value may be the next word: their help has a '='
+    "${COMP_WORDS[0]}" "$1" --help 2>/dev/null |
+        sed -nE 's/^ +((-[a-zA-Z]), )?(--[a-z][a-z0-9-]*)=.*/\2 \3/p'
+}
+
 _umrt_words() {
     mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
     [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
 }
 
 _umrt() {
-    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i commands
+    local cur=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} i commands valued
     COMPREPLY=()
 
     if ((COMP_CWORD == 1)) || { ((COMP_CWORD == 2)) && [[ $command == help ]]; }; then
@@ -24,14 +29,24 @@ _umrt() {
     fi
     if [[ $command == run || $command == record || $command == top ]]; then
         # After the program's name its own completion goes on.
+        valued=" $(_umrt_valued "$command" | tr '\n' ' ') "
         for ((i = 2; i < COMP_CWORD; i++)); do
             case ${COMP_WORDS[i]} in
-            -o | -m | -p | -r | -t | -i | -n | -s) ((i++)) ;;
             --) ((i++)); break ;;
-            -*) [[ ${COMP_WORDS[i + 1]} == "=" ]] && ((i += 2)) ;;
+            -*) if [[ ${COMP_WORDS[i + 1]} == "=" ]]; then
+                    ((i += 2))
+                elif [[ $valued == *" ${COMP_WORDS[i]} "* ]]; then
+                    ((i++))
+                fi ;;
             *) break ;;
             esac
         done
+        if ((i > COMP_CWORD)); then # the word is a flag's value
+            compopt -o filenames
+            [[ $cur == "=" ]] && cur=
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return
+        fi
         if ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
             _command_offset "$i"
             return

@@ -36,5 +36,18 @@ ok "a pattern to generate" offers_nothing_else ping-pong gen ping
 ok "a file to generate into" offers trace.umt gen stream -o tr
 ok "a file" offers trace.umt info tr
 ok "a program" offers printf record print
+# Whichever flag has a value: as the next word it is no program, and behind it a program comes, no file.
+for command in run record top; do
+    for flag in $("$umrt" $command --help | sed -nE 's/^ +((-[a-zA-Z]), )?(--[a-z-]+)=.*/\2 \3/p'); do
+        ok "$command $flag: its value" offers_nothing_else trace.umt $command "$flag" trace.u
+        ok "$command $flag VALUE: a program" offers printf $command "$flag" trace.umt print
+        ok "$command $flag VALUE: a file as a program" offers trace.umt $command "$flag" trace.umt trace
+    done
+done
+ok "a value behind =" offers_nothing_else trace.umt run --profile = trace.u
+ok "nothing yet behind =" offers trace.umt run --profile =
+ok "a program behind =" offers printf run --profile = trace.umt print
+ok "a program behind a flag without a value" offers printf run --quiet print
+ok "a program behind --" offers printf run --profile trace.umt -- print
 ok "a program after the flags" offers printf record -o t.umt --quiet print
 finish
