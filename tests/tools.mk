@@ -11,7 +11,7 @@ tests_unit_top_threads_SOURCES = tests/unit/top_threads.c tools/top_page.c
 UM_THREAD_TESTS += tests/unit/top_threads
 
 dist_check_SCRIPTS += tests/cli/usage.sh tests/cli/launch.sh tests/cli/record.sh tests/cli/info.sh \
-	tests/cli/bad_input.sh tests/cli/completion.sh tests/cli/terminal.sh tests/cli/file_kinds.sh
+	tests/cli/bad_input.sh tests/cli/completion.sh tests/cli/terminal.sh tests/cli/file_kinds.sh tests/cli/options_together.sh
 
 # Helpers of the scripts, not tests themselves.
 EXTRA_DIST += tests/cli/tap.sh tests/gpu/check_record.sh tests/gpu/check_torch.sh

@@ -27,11 +27,19 @@ static void tell(const um_calibration_t *calibration, const char *path)
     }
 }
 
+/* "module_load: CUDA_ERROR_INVALID_IMAGE" is a call that the driver has refused. */
+static bool is_a_call(const char *error)
+{
+    size_t n = strspn(error, "abcdefghijklmnopqrstuvwxyz_");
+
+    return n > 0 && error[n] == ':';
+}
+
 static int calibrate(int32_t device, const char *output)
 {
     um_calibration_t *calibration = malloc(sizeof *calibration);
     const char *sources[UM_CALIBRATE_FIGURES];
-    char error[512] = "", date[16] = "", path[128];
+    char error[512] = "", refused[512] = "", date[16] = "", path[128];
     time_t now = time(NULL);
     struct tm day;
     um_calibrate_gpu_t gpu;
@@ -40,13 +48,16 @@ static int calibrate(int32_t device, const char *output)
     if (calibration == NULL)
         goto done;
     status = um_calibrate_open(device, &gpu, error, sizeof error);
-    if (status != UM_OK)
+    if (status != UM_OK) {
+        if (is_a_call(error))
+            snprintf(refused, sizeof refused, "%s", error);
         goto done;
+    }
     if (gmtime_r(&now, &day) != NULL)
         strftime(date, sizeof date, "%F", &day);
     status = um_calibrate(&gpu, date, calibration, error, sizeof error);
-    if (status != UM_OK && um_calibrate_why(&gpu)[0] != '\0')
-        um_say("calibrate: %s", um_calibrate_why(&gpu));
+    if (status != UM_OK)
+        snprintf(refused, sizeof refused, "%s", um_calibrate_why(&gpu));
     um_calibrate_close(&gpu);
     if (status != UM_OK)
         goto done;
@@ -62,7 +73,12 @@ static int calibrate(int32_t device, const char *output)
     else
         snprintf(error, sizeof error, "%s: %s", output, um_status_string(status));
 done:
-    if (status != UM_OK)
+    if (status != UM_OK && refused[0] != '\0')
+        um_say("calibrate: GPU %d cannot be measured, its driver refuses a call that this needs: "
+               "%s%s%s",
+               (int)device, refused, strcmp(error, refused) == 0 ? "" : ", at ",
+               strcmp(error, refused) == 0 ? "" : error);
+    else if (status != UM_OK)
         um_say("calibrate: %s", error[0] != '\0' ? error : um_status_string(status));
     free(calibration);
     return status == UM_OK                                            ? UM_EXIT_OK

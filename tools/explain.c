@@ -96,6 +96,8 @@ int um_cmd_explain(int argc, char **argv)
             return um_say_bad_option("explain", options, c, argv);
         }
     }
+    if (limits && optind < argc)
+        return um_say_usage("explain", "--limits goes with no kind of finding");
     if (limits) {
         for (const um_limit_t *limit = um_limit_table; limit->name; limit++)
             print_limit(limit);

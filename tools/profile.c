@@ -378,6 +378,10 @@ int um_cmd_profile(int argc, char **argv)
         return um_say_usage("profile", "show, merge or diff?");
     verb = argv[optind++];
     n = argc - optind;
+    if (output != NULL && strcmp(verb, "merge") != 0)
+        return um_say_usage("profile", "--output goes with merge");
+    if (as_json && strcmp(verb, "merge") == 0)
+        return um_say_usage("profile", "--json goes with show and diff");
     if (strcmp(verb, "show") == 0)
         return n == 1 ? show(argv[optind], as_json)
                       : um_say_usage("profile", "show takes one file");

@@ -24,7 +24,7 @@ typedef struct um_replay_args {
     uint32_t threads;
     um_report_options_t report;
     const char *html; /* NULL = none */
-    bool open, backtest;
+    bool open, backtest, top_given;
     bool no_terminal; /* whatever it looks like: mpirun gives its ranks one of their own */
     bool silent;      /* another rank says what is wrong with the command line */
 } um_replay_args_t;

@@ -337,6 +337,14 @@ static int check(const um_replay_args_t *args)
         return wrong(args, "--backtest goes with neither --open nor --html");
     if (args->params_set && (args->backtest || args->open))
         return wrong(args, "--uvm goes with neither --backtest nor --open");
+    if (args->open && (args->n_machines || args->n_capacities || args->n_streams))
+        return wrong(
+            args, "--open has no model: it goes with neither --machine, --gpu-mem nor --streams");
+    if (args->backtest && (args->n_policies || args->n_capacities || args->n_streams))
+        return wrong(args, "--backtest runs what was measured: it goes with neither --policy, "
+                           "--gpu-mem nor --streams");
+    if (args->top_given && !args->open)
+        return wrong(args, "--top goes with --open");
     if (args->open && args->html)
         return wrong(args, "--open makes no page");
     if (args->backtest && args->n_paths > 1)
@@ -418,6 +426,7 @@ int um_replay_args_parse(int argc, char **argv, um_replay_args_t *args, bool *do
         case 'n':
             if (!um_number_32(optarg, 1, 1000000, &args->report.top))
                 return wrong(args, "--top takes 1 to 1000000, not '%s'", optarg);
+            args->top_given = true;
             break;
         case 'w':
             if (!um_number_32(optarg, 60, 400, &args->report.width))

@@ -83,8 +83,10 @@ typedef struct um_request {
     const char *output; /* NULL = stdout */
     const char *root;   /* of the source, NULL = here */
     bool top_given;
-    const char *html; /* a page beside it; NULL = none */
-    uint32_t what_if; /* seconds */
+    int kinds_given;         /* different ones */
+    const char *of_findings; /* an option that is about them alone; NULL = none given */
+    const char *html;        /* a page beside it; NULL = none */
+    uint32_t what_if;        /* seconds */
     um_limits_t limits;
     um_report_options_t options;
 } um_request_t;
@@ -364,6 +366,33 @@ static int write_perfetto(char **paths, int n, const um_request_t *request)
     return finish(&output, exit_status, damaged && !status && exit_status == UM_EXIT_USAGE);
 }
 
+/* The kind of result that was asked for; the same once more is one. */
+static void take_kind(um_request_t *request, const struct um_kind *kind)
+{
+    request->kinds_given += request->kind != kind;
+    request->kind = kind;
+}
+
+/* What would be ignored is refused. */
+static int check_together(const um_request_t *request)
+{
+    bool events = request->csv || request->kind == &perfetto; /* not findings */
+
+    if (request->kinds_given + (request->csv != NULL) > 1)
+        return um_say_usage("report", "one of --json, --sarif, --perfetto, --csv and --patch");
+    if (request->html && (events || request->kind == &diff))
+        return um_say_usage("report", "--html makes no page of --csv, --perfetto or --patch");
+    if (request->root && request->kind != &diff)
+        return um_say_usage("report", "--source-root goes with --patch");
+    if (events && request->of_findings)
+        return um_say_usage("report",
+                            "%s is about findings, which --csv and --perfetto have none of",
+                            request->of_findings);
+    if (request->kind == &perfetto && request->top_given)
+        return um_say_usage("report", "--top does not go with --perfetto, which has every event");
+    return UM_EXIT_OK;
+}
+
 int um_cmd_report(int argc, char **argv)
 {
     enum {
@@ -418,7 +447,7 @@ int um_cmd_report(int argc, char **argv)
     while ((c = getopt_long(argc, argv, ":jn:o:w:h", options, NULL)) != -1) {
         switch (c) {
         case 'j':
-            request.kind = &json;
+            take_kind(&request, &json);
             break;
         case 'n':
             if (!um_number_32(optarg, 1, 1000000, &report->top))
@@ -429,10 +458,10 @@ int um_cmd_report(int argc, char **argv)
             request.output = optarg;
             break;
         case OPT_SARIF:
-            request.kind = &sarif;
+            take_kind(&request, &sarif);
             break;
         case OPT_PERFETTO:
-            request.kind = &perfetto;
+            take_kind(&request, &perfetto);
             break;
         case OPT_CSV:
             request.csv = optarg;
@@ -441,6 +470,7 @@ int um_cmd_report(int argc, char **argv)
             request.html = optarg;
             break;
         case OPT_WHAT_IF:
+            request.of_findings = "--what-if";
             if (!um_number_32(optarg, 0, 3600, &request.what_if))
                 return um_say_usage("report", "--what-if takes 0 to 3600 seconds, not '%s'",
                                     optarg);
@@ -455,6 +485,7 @@ int um_cmd_report(int argc, char **argv)
                                     optarg);
             break;
         case OPT_LIMIT:
+            request.of_findings = "--limit";
             status = um_limits_set(&request.limits, optarg);
             if (status)
                 return um_say_usage(
@@ -465,7 +496,7 @@ int um_cmd_report(int argc, char **argv)
                     optarg);
             break;
         case OPT_PATCH:
-            request.kind = &diff;
+            take_kind(&request, &diff);
             break;
         case OPT_ROOT:
             request.root = optarg;
@@ -475,9 +506,11 @@ int um_cmd_report(int argc, char **argv)
                 return um_say_usage("report", "--cuda takes a version from 11.8 on, not '%s'",
                                     optarg);
             report->cuda = optarg;
+            request.of_findings = "--cuda";
             break;
         case OPT_DEBUG_DIR:
             report->debug_dirs = optarg;
+            request.of_findings = "--debug-dir";
             break;
         case OPT_ASCII:
             report->utf8 = false;
@@ -494,10 +527,8 @@ int um_cmd_report(int argc, char **argv)
     }
     if (optind == argc)
         return um_say_usage("report", "no file given");
-    if (request.html && (request.csv || request.kind == &perfetto || request.kind == &diff))
-        return um_say_usage("report", "--html makes no page of --csv, --perfetto or --patch");
-    if (request.root && request.kind != &diff)
-        return um_say_usage("report", "--source-root goes with --patch");
+    if (check_together(&request) != UM_EXIT_OK)
+        return UM_EXIT_USAGE;
     if (request.html && !um_output_check_as(request.html, "<!DOCTYPE html>", "a page"))
         return UM_EXIT_USAGE;
     report->format = request.kind->format;

@@ -128,6 +128,8 @@ int um_cmd_run(int argc, char **argv)
 
     if (first == 0)
         return status;
+    if (run.mode < UM_MODE_HINT && (run.profile[0] || run.report[0] || run.trace[0]))
+        return um_say_usage("run", "--profile, --report and --trace go with --mode hint or trial");
     um_launch_inject(&run.launch, mode_name(run.mode));
     if (run.launch.injected && run.profile[0] != '\0')
         setenv("UMRT_PROFILE", run.profile, 1);

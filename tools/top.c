@@ -18,34 +18,36 @@
 static const char usage[] =
     "usage: umrt top [OPTIONS] PID\n"
     "       umrt top [OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
-    "Shows what umrt sees and does in a program that runs under it, while it runs: its regions of\n"
-    "memory, launches, faults and migrations where they are recorded, hints and what they are "
-    "worth.\n"
-    "With a PROGRAM, runs it as umrt run does and exits with its status. On a terminal its output "
-    "comes\n"
-    "when the view is left; it is never mixed with the view.\n"
+    "Shows live what umrt sees and does in a program: its regions of memory and where their bytes\n"
+    "are, launches, the hints that umrt gives and what they have saved so far, and, if the "
+    "program\n"
+    "is being recorded, faults and migrations.\n"
+    "PID is a process that was started by 'umrt run' or 'umrt record', or is linked with libumrt.\n"
+    "PROGRAM is started as 'umrt run' does it, and its exit status is that of umrt top. While the\n"
+    "view fills the terminal, what PROGRAM writes there is kept, and shown when the view ends.\n"
     "\n"
-    "  -i, --interval=S  seconds between two looks, 0.1 to 3600; default 1\n"
-    "  -n, --count=N     end after N looks\n"
-    "  -P, --plain       one line of name=value a look instead of a screen; so it is where stdout "
-    "is "
-    "no\n"
-    "                    terminal. With a PROGRAM on stderr, in lines that begin 'umrt: '\n"
-    "  -a, --all         plain: also a line for each advisor and each region\n"
-    "  -s, --sort=COLUMN regions by address, size (default), family, gpu, host, faults, moved or "
-    "name\n"
-    "  -m, --mode=MODE   of PROGRAM: hint (default), observe or trial\n"
-    "  -h, --help        this text\n"
+    "  -i, --interval=S   seconds between two updates, 0.1 to 3600; default 1\n"
+    "  -n, --count=N      end after N updates\n"
+    "  -P, --plain        no full screen: each update is a line of name=value, for scripts. "
+    "Always\n"
+    "                     so where stdout is no terminal. For a PID on stdout; for a PROGRAM on\n"
+    "                     stderr, in lines that begin 'umrt: '\n"
+    "  -a, --all          with plain lines: one more for each advisor and each region\n"
+    "  -s, --sort=COLUMN  how regions are sorted: address, size (default), family, gpu, host,\n"
+    "                     faults, moved or name\n"
+    "  -m, --mode=MODE    of PROGRAM: hint (default), observe (watch only) or trial (see umrt "
+    "run)\n"
+    "  -h, --help         this text\n"
     "\n"
-    "keys: q quits, p pauses, s and S choose the column to sort by, r reverses, arrows and pages "
-    "scroll\n";
+    "keys: q quits, p pauses, s and S choose the column to sort by, r reverses the order, arrows\n"
+    "and page keys scroll\n";
 
 #define STEP_MS 100 /* between looks at keys and at the end of the program */
 #define FIND_MS 20  /* between looks for a process that has just begun */
 
 typedef struct um_top_command {
     um_launch_t launch;
-    const char *mode;
+    const char *mode; /* NULL = none given */
     int interval_ms;
     uint64_t count; /* 0 = no end */
     bool plain, all;
@@ -337,8 +339,7 @@ int um_cmd_top(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     static const char *const own_settings[] = {"mode", "out", "deep", "top", NULL};
-    static um_top_command_t top = {.mode = "hint",
-                                   .interval_ms = 1000,
+    static um_top_command_t top = {.interval_ms = 1000,
                                    .output = -1,
                                    .reader.fd = -1,
                                    .view.sort = UM_TOP_SIZE};
@@ -348,11 +349,15 @@ int um_cmd_top(int argc, char **argv)
 
     if (first == 0)
         return status;
+    pid = process_of(argc, argv, first);
+    if (pid != 0 && top.mode != NULL)
+        return um_say_usage("top", "--mode is for a PROGRAM that top starts, not for a process");
+    if (top.mode == NULL)
+        top.mode = "hint";
     if (um_places_new(&top.view.places) != UM_OK) {
         um_say("out of memory");
         return UM_EXIT_FAILED;
     }
-    pid = process_of(argc, argv, first);
     status = pid != 0 ? watch_process(&top, pid) : run_program(&top, argv + first);
     um_top_close(&top.reader);
     um_places_free(top.view.places);

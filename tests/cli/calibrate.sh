@@ -21,7 +21,7 @@ if [ -e "$UM_BUILDDIR/tests/fake/libcuda.so.1" ]; then
     ok "with little memory free" \
         refused '^umrt: calibrate: GPU 0 has 512 MiB free' "$fake" FAKE_CUDA_FREE_MIB=512
     ok "with a driver that lacks the calls" \
-        refused '^umrt: calibrate: [a-z_]+: [A-Z_a-z ]+$' "$fake"
+        refused '^umrt: calibrate: GPU 0 cannot be measured, its driver refuses a call that this needs: [a-z_]+: [A-Z_a-z ]+$' "$fake"
     ok "a GPU that is not there is 2" gives 2 env "$fake" "$umrt" calibrate --gpu 7
     ok "and those that are are counted" says '^umrt: calibrate: there is no GPU 7, only 0 to 0$'
 fi
