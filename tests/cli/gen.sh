@@ -34,7 +34,7 @@ cp letter.txt kept.txt
 ok "what is no trace is not written over: 2" gives 2 "$umrt" gen stream -s 16M -n 2 -o letter.txt
 ok "says so" says 'letter\.txt is not a trace; it is not overwritten'
 # A profile has the format of a trace, and is none.
-: >none.ump
+"$bin/sample" none.ump profile
 profile() { gives 0 "$umrt" profile merge -o known.ump none.ump && [ -s known.ump ] && cp known.ump kept.ump; }
 ok "a profile" profile
 over_profile() {
