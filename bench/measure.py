@@ -9,6 +9,8 @@ Passes:
   long    the same programs, plain against umrt, with as many steps as plain does in --seconds
   random  bench/workloads/random, plain against umrt, for each of --seeds, --seconds long
   gpus    bench/workloads/halves: two GPUs on one array, plain, by hand and under umrt; needs two GPUs
+  torch   tests/gpu/torch_managed.py, a PyTorch MLP whose tensors are all managed, in two sizes: all steps but the
+          first, plain, with an allocator that prefetches, and under umrt; needs PyTorch and a C compiler
   phases  the programs of examples/, phase by phase, and what a launch costs
 
 Variants: plain; hand, hand2 ... (a program's expert variants: the best of them counts); copies
@@ -120,7 +122,7 @@ class Bench:
         return ["umrt", "profile"] if self.has_profile else ["umrt"]
 
     def profile(self, job):
-        return os.path.join(self.scratch, os.path.basename(job.program) + ".ump")
+        return os.path.join(self.scratch, "".join(c if c.isalnum() else "-" for c in job.name) + ".ump")
 
     def start(self, job, variant, extra=()):
         """One run: (stdout, {phase: [ms]}, what umrt said)."""
@@ -327,13 +329,6 @@ class Gpus(Pass):
                      for how, indexed, every in (("pointer", "0", []), ("index", "1", []),
                                                  ("pointer, CPU on all words", "0", ["--every", "1"]))]
 
-    @staticmethod
-    def prepare(bench, job):
-        """What was learned of other halves is another program's."""
-        if os.path.exists(bench.profile(job)):
-            os.unlink(bench.profile(job))
-            bench.try_variant(job, "profile", keep=False)
-
     def demands(self):
         return [worst(f"9: {v} over plain, two GPUs, the worst", {j.name: j.ratio(v, "plain") for j in self.jobs}, 1.02)
                 for v in ("umrt", "profile")]
@@ -343,6 +338,32 @@ class Gpus(Pass):
         for j in self.jobs:
             yield (j.name, *(spread(j, v) for v in self.columns), ratio_text(j.ratio("umrt", "plain")),
                    ratio_text(j.ratio("umrt", "hand")))
+
+
+class Torch(Pass):
+    columns = ("plain", "hand", "umrt", "profile")
+
+    def __init__(self, bench):
+        tests = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/gpu")
+        cuda = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+        allocator = os.path.join(bench.scratch, "allocator.so")
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O2", f"-I{cuda}/include", "-o", allocator,
+                        os.path.join(tests, "managed_allocator.c"), f"-L{cuda}/lib64", "-lcudart"], check=True)
+        self.jobs = [Job(name, os.path.join(tests, "torch_managed.py"), [allocator, "--steps", "12", *size],
+                         ["plain", "hand", *bench.umrt_variants()])
+                     for name, size in (("8 x 4096 x 4096, Adam, batch 2048",
+                                         ["--layers", "8", "--width", "4096", "--batch", "2048", "--adam"]),
+                                        ("4 x 2048 x 2048, SGD, batch 1024", []))]
+
+    def demands(self):
+        return [demand(f"14: plain over {v}, {j.name}", ">= 2.00", j.ratio("plain", v), (j.ratio("plain", v) or 0) >= 2)
+                for v in ("umrt", "profile") for j in self.jobs]
+
+    def table(self):
+        yield "program", *self.columns, "plain / umrt", "plain / profile", "umrt / hand"
+        for j in self.jobs:
+            yield (j.name, *(spread(j, v) for v in self.columns),
+                   *(ratio_text(j.ratio(a, b)) for a, b in (("plain", "umrt"), ("plain", "profile"), ("umrt", "hand"))))
 
 
 class Phases(Pass):
@@ -385,7 +406,8 @@ class Phases(Pass):
                    ratio_text(value["speedup"]), "" if added is None or variant == "plain" else f"{added:+.2f}")
 
 
-PASSES = {"ratios": Ratios, "long": Long, "random": Random, "gpus": Gpus, "phases": Phases}
+PASSES = {"ratios": Ratios, "long": Long, "random": Random, "gpus": Gpus, "torch": Torch,
+          "phases": Phases}
 APART = ("random", "halves")  # programs with a pass of their own
 
 

@@ -34,6 +34,6 @@ ok "run: a training loop" gives 0 train run.times "$umrt" run --
 ok "run: prefetches" says '^umrt: prefetched '
 ok "run: the losses are the program's" same_result
 for way in plain record run; do
-    echo "# $way: $(awk 'NR > 1 { print $2 }' "$way.times" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }') ms a step (median)"
+    echo "# $way: $(awk '$1 == "step" && NR > 1 { print $2 }' "$way.times" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }') ms a step (median)"
 done
 finish
