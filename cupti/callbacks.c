@@ -26,7 +26,7 @@ void um_on_sync(const CUpti_CallbackData *info, const um_call_t *call)
     if (!um_entering(info) && !(call->what == UM_SYNC_EVENT && um_result(info) != CUDA_SUCCESS))
         um_live.sync = info->correlationId;
     if (!um_entering(info) && call->what != UM_SYNC_EVENT && um_result(info) == CUDA_SUCCESS)
-        um_live_waited();
+        um_live_waited(info->contextUid);
     if (call->what == UM_SYNC_DEVICE && (um_entering(info) || um_result(info) == CUDA_SUCCESS))
         um_preload_waits(info->contextUid, !um_entering(info));
     if (!um_live.record && !um_live_managed())

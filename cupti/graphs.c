@@ -388,5 +388,5 @@ void um_on_graph_launch(const CUpti_CallbackData *info, const um_call_t *call)
     um_cuda_context_is(info->contextUid, info->context);
     um_live_post(&event, managed && runtime->hinting);
     if (managed && runtime->hinting && !captured)
-        um_live_launched();
+        um_live_launched(info->contextUid);
 }

@@ -336,7 +336,7 @@ static void um_launch(const CUpti_CallbackData *info, um_seen_launch_t *launch)
         um_records_launched(info->correlationId, kernel->id);
     um_live_post(&event, managed && runtime->hinting);
     if (managed && runtime->hinting && !(launch->flags & UM_LAUNCH_CAPTURED))
-        um_live_launched();
+        um_live_launched(info->contextUid);
 }
 
 /* cuLaunchKernel and cuLaunchCooperativeKernel begin alike; the latter has no `extra` and says so by

@@ -39,28 +39,34 @@ void um_live_post(const um_event_t *event, bool wake)
     um_bus_post(um_live.runtime->bus, event, wake);
 }
 
-static _Thread_local bool um_behind;
+/* Contexts in which this thread has launched since it last waited; by number, modulo 64. */
+static _Thread_local uint64_t um_behind;
 
-void um_live_launched(void)
+static uint64_t um_behind_bit(uint32_t context)
 {
-    um_behind = true;
+    return UINT64_C(1) << context % 64;
 }
 
-void um_live_waited(void)
+void um_live_launched(uint32_t context)
 {
-    um_behind = false;
+    um_behind |= um_behind_bit(context);
 }
 
-bool um_live_is_behind(void)
+void um_live_waited(uint32_t context)
 {
-    return um_behind;
+    um_behind &= ~um_behind_bit(context);
+}
+
+bool um_live_is_behind(uint32_t context)
+{
+    return um_behind & um_behind_bit(context);
 }
 
 void um_live_catch_up(uint32_t context)
 {
-    if (!um_behind)
+    if (!um_live_is_behind(context))
         return;
-    um_behind = false;
+    um_live_waited(context);
     um_runtime_catch_up(um_live.runtime, context);
 }
 

@@ -47,10 +47,10 @@ bool um_live_managed(void); /* is any managed region alive */
  * gets in when the kernel that it was for is over (H200, a kernel of 20 ms under way: after 16 to 20 ms
  * instead of 0.2; waits for a device, a stream or an event keep nobody out). So whoever makes such a call
  * first lets in what this thread has launched since it last waited. */
-void um_live_launched(void); /* a launch that may be hinted was posted */
-void um_live_waited(void);   /* what was launched is over, as a rule */
+void um_live_launched(uint32_t context); /* a launch that may be hinted was posted */
+void um_live_waited(uint32_t context);   /* what was launched there is over, as a rule */
 void um_live_catch_up(uint32_t context);
-bool um_live_is_behind(void); /* there is something to catch up with */
+bool um_live_is_behind(uint32_t context); /* there is something to catch up with */
 
 /* Device of a context by CUPTI's id; asks the driver the first time (context is current or
  * NULL). UM_DEVICE_NONE when it cannot be told. */

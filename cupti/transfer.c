@@ -56,8 +56,8 @@ static void um_post_wait(const CUpti_CallbackData *info, const um_call_t *call)
         um_live.sync = info->correlationId;
 }
 
-#define UM_STAGED_BYTES                                                                            \
-    65536u /* up to here the driver keeps a copy of what it is given, and returns */
+/* Up to here the driver keeps a copy of what it is given, and returns. */
+#define UM_STAGED_BYTES 65536u
 
 /* Where the driver is closed until the copy is done, what was launched before it goes in first. */
 static void um_before_copy(const CUpti_CallbackData *info, const um_call_t *call, uint64_t dst,
@@ -65,8 +65,6 @@ static void um_before_copy(const CUpti_CallbackData *info, const um_call_t *call
 {
     bool to_host, from_host;
 
-    if (!um_entering(info) || !um_live_is_behind())
-        return;
     to_host = um_end(dst, call->flags & UM_CALL_HOST_DST).memory == UM_MEMORY_PAGEABLE;
     from_host = um_end(src, call->flags & UM_CALL_HOST_SRC).memory == UM_MEMORY_PAGEABLE;
     if (to_host || (from_host && bytes > UM_STAGED_BYTES))
@@ -87,8 +85,6 @@ static bool um_transfer_done(const CUpti_CallbackData *info, const um_call_t *ca
     }
     if (wait)
         um_post_wait(info, call);
-    if (wait && um_result(info) == CUDA_SUCCESS)
-        um_live_waited();
     return um_result(info) == CUDA_SUCCESS && *info->correlationData != 0;
 }
 
@@ -120,19 +116,45 @@ static void um_post_copy(const CUpti_CallbackData *info, const um_call_t *call, 
     um_live_post(&event, false);
 }
 
+/* A copy to the host has waited for what was before it. One to the GPU need not have, nor has a set. */
+static void um_after_copy(const CUpti_CallbackData *info, const um_call_t *call, uint64_t dst)
+{
+    uint32_t to;
+
+    if ((call->flags & UM_CALL_ASYNC) || !um_live_is_behind(info->contextUid))
+        return;
+    to = um_end(dst, call->flags & UM_CALL_HOST_DST).memory;
+    if (to == UM_MEMORY_PINNED || to == UM_MEMORY_PAGEABLE)
+        um_live_waited(info->contextUid);
+}
+
+/* Are the parameters of interest? What the driver has not looked at yet may be anything: it is read only where
+ * there is something to catch up with. */
+static bool um_reads_copy(const CUpti_CallbackData *info, const um_call_t *call)
+{
+    bool done = um_transfer_done(info, call);
+
+    return um_entering(info) ? um_live_is_behind(info->contextUid) : done;
+}
+
 static void um_copy(const CUpti_CallbackData *info, const um_call_t *call, uint64_t dst,
                     uint64_t src, uint64_t bytes)
 {
-    um_before_copy(info, call, dst, src, bytes);
-    if (um_transfer_done(info, call))
-        um_post_copy(info, call, dst, src, bytes);
+    if (um_entering(info)) {
+        um_before_copy(info, call, dst, src, bytes);
+        *info->correlationData = um_live_now_ns(); /* the call's own time, not ours */
+        return;
+    }
+    um_post_copy(info, call, dst, src, bytes);
+    um_after_copy(info, call, dst);
 }
 
 /* word: destination, source, bytes. */
 void um_on_copy(const CUpti_CallbackData *info, const um_call_t *call)
 {
-    um_copy(info, call, um_word(info, call->word[0]), um_word(info, call->word[1]),
-            um_word(info, call->word[2]));
+    if (um_reads_copy(info, call))
+        um_copy(info, call, um_word(info, call->word[0]), um_word(info, call->word[1]),
+                um_word(info, call->word[2]));
 }
 
 static uint64_t um_side(CUmemorytype type, const void *host, CUdeviceptr device)
@@ -144,8 +166,9 @@ static uint64_t um_side(CUmemorytype type, const void *host, CUdeviceptr device)
 
 void um_on_copy_2d(const CUpti_CallbackData *info, const um_call_t *call)
 {
+    if (!um_reads_copy(info, call))
+        return;
     const CUDA_MEMCPY2D *c = (const void *)(uintptr_t)um_word(info, call->word[0]);
-
     if (c)
         um_copy(info, call, um_side(c->dstMemoryType, c->dstHost, c->dstDevice),
                 um_side(c->srcMemoryType, c->srcHost, c->srcDevice), c->WidthInBytes * c->Height);
@@ -158,8 +181,9 @@ _Static_assert(offsetof(CUDA_MEMCPY3D, dstDevice) == offsetof(CUDA_MEMCPY3D_PEER
 
 void um_on_copy_3d(const CUpti_CallbackData *info, const um_call_t *call)
 {
+    if (!um_reads_copy(info, call))
+        return;
     const CUDA_MEMCPY3D *c = (const void *)(uintptr_t)um_word(info, call->word[0]);
-
     if (c)
         um_copy(info, call, um_side(c->dstMemoryType, c->dstHost, c->dstDevice),
                 um_side(c->srcMemoryType, c->srcHost, c->srcDevice),

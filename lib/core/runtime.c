@@ -537,7 +537,7 @@ void um_runtime_context_going(um_runtime_t *runtime, uint32_t context)
 
 void um_runtime_catch_up(um_runtime_t *runtime, uint32_t context)
 {
-    if (!executor || !executor->ops->catch_up || atomic_load(&phase) != RUNNING)
+    if (atomic_load(&phase) != RUNNING || !executor || !executor->ops->catch_up)
         return;
     if (um_bus_sync_for(runtime->bus, CATCH_UP_MS))
         executor->ops->catch_up(executor, context);

@@ -31,9 +31,9 @@ typedef struct um_executor_ops {
     void (*overtake)(um_executor_t *executor, uint64_t addr, uint64_t bytes, int32_t device);
     /* The CPU has left the wait: what is queued for after it may go. */
     void (*wait_over)(um_executor_t *executor, uint32_t sync);
-    /* Waits (bounded) until what is queued in the context to race a launch, or to go at once, is in the
-     * driver or done. May be NULL. */
-    void (*catch_up)(um_executor_t *executor, uint32_t context);
+    /* Waits (bounded) until what was submitted in the context so far, to race a launch or to go at once,
+     * has been through the driver or is cancelled; false when the time was over. May be NULL. */
+    bool (*catch_up)(um_executor_t *executor, uint32_t context);
     /* Free memory now of the device that `context` is on; false where it cannot be asked. Not on
      * the launch path. */
     bool (*free_bytes)(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total);

@@ -26,6 +26,7 @@ typedef struct item {
     struct item *next;
     um_hint_t hint;
     uint32_t context;
+    uint64_t serial; /* from 1, in order of submission */
     bool cancelled;
 } item_t;
 
@@ -37,7 +38,7 @@ typedef struct list {
 typedef struct call {
     bool active, advises;
     uint32_t context;
-    uint64_t addr, bytes;
+    uint64_t serial, addr, bytes; /* of the piece; 0 = for none */
 } call_t;
 
 typedef struct workers workers_t;
@@ -57,9 +58,11 @@ struct workers {
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t work;  /* something was queued, or stop */
-    pthread_cond_t left;  /* somebody left a driver call or its thread */
+    pthread_cond_t
+        left; /* somebody left a driver call or its thread, a piece was dropped, or stop */
     item_t pool[QUEUE];
     item_t *unused;
+    uint64_t submitted; /* the last serial */
     list_t lane[LANES];
     uint32_t expected; /* the context that every worker is to be ready for, 0 = none */
     bool polling;      /* a worker looks after LANE_IDLE: one is enough */
@@ -95,14 +98,16 @@ static bool is_gone(const workers_t *all, uint32_t context)
 
 /* ---- a worker ---- */
 
-static void enter(workers_t *all, unsigned slot, uint32_t context, const um_hint_t *hint)
+/* item NULL: to ask or to prepare something. */
+static void enter(workers_t *all, unsigned slot, uint32_t context, const item_t *item)
 {
     all->call[slot] = (call_t){.active = true, .context = context};
-    if (!hint)
+    if (!item)
         return;
-    all->call[slot].advises = hint->kind != UM_HINT_PREFETCH;
-    all->call[slot].addr = hint->addr;
-    all->call[slot].bytes = hint->bytes;
+    all->call[slot].advises = item->hint.kind != UM_HINT_PREFETCH;
+    all->call[slot].serial = item->serial;
+    all->call[slot].addr = item->hint.addr;
+    all->call[slot].bytes = item->hint.bytes;
 }
 
 static void leave(workers_t *all, unsigned slot)
@@ -246,7 +251,7 @@ static void serve(worker_t *worker, item_t *taken)
     taken->next = all->unused;
     all->unused = taken;
     if (!item.cancelled && !all->stopping && !is_gone(all, item.context)) {
-        enter(all, worker->index, item.context, &item.hint);
+        enter(all, worker->index, item.context, &item);
         pthread_mutex_unlock(&all->lock);
         start = now_ns();
         error = all->calls.apply(all->calls.ctx, worker->index, item.context, &item.hint);
@@ -256,6 +261,8 @@ static void serve(worker_t *worker, item_t *taken)
         error = result == UM_HINT_FAILED ? error : 0;
         pthread_mutex_lock(&all->lock);
         leave(all, worker->index);
+    } else {
+        pthread_cond_broadcast(&all->left);
     }
     pthread_mutex_unlock(&all->lock);
     if (all->base.done)
@@ -323,7 +330,7 @@ static bool submit(um_executor_t *executor, const um_hint_t *hint, uint32_t cont
         start_threads(all);
     if (all->running && !all->stopping && (item = all->unused)) {
         all->unused = item->next;
-        *item = (item_t){.hint = *hint, .context = context};
+        *item = (item_t){.hint = *hint, .context = context, .serial = ++all->submitted};
         append(all, lane_of(hint), item);
         pthread_cond_signal(&all->work);
     }
@@ -385,6 +392,8 @@ static void cancel_queued(workers_t *all, match_fn match, const void *key)
             bool hit = !item->cancelled && match(key, item->context, &item->hint);
 
             item->cancelled |= hit;
+            if (hit)
+                pthread_cond_broadcast(&all->left);
             if (hit && lane != LANE_NOW)
                 hurry(all, &all->lane[lane], at);
             else
@@ -479,26 +488,37 @@ static void wait_over(um_executor_t *executor, uint32_t sync)
     pthread_mutex_unlock(&all->lock);
 }
 
-static bool is_left(const workers_t *all, uint32_t context)
+/* Pieces up to `last` that may go at once, or are inside the driver. */
+static bool is_left(const workers_t *all, uint32_t context, uint64_t last)
 {
     for (const item_t *item = all->lane[LANE_NOW].first; item; item = item->next)
-        if (!item->cancelled && item->context == context)
+        if (!item->cancelled && item->context == context && item->serial <= last)
             return true;
-    return is_called(all, in_context, &context);
+    for (unsigned i = 0; i < all->n; i++) {
+        const call_t *call = &all->call[i];
+
+        if (call->active && call->context == context && call->serial && call->serial <= last)
+            return true;
+    }
+    return false;
 }
 
-static void catch_up(um_executor_t *executor, uint32_t context)
+/* What comes meanwhile is for other launches: another thread's would go on for ever. */
+static bool catch_up(um_executor_t *executor, uint32_t context)
 {
     workers_t *all = (workers_t *)executor;
     struct timespec end = deadline(WAIT_NS);
+    bool in_time = true;
+    uint64_t last;
 
     if (all->abandoned)
-        return;
+        return true;
     pthread_mutex_lock(&all->lock);
-    while (!all->stopping && is_left(all, context) &&
-           pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT)
-        ;
+    last = all->submitted;
+    while (in_time && !all->stopping && is_left(all, context, last))
+        in_time = pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT;
     pthread_mutex_unlock(&all->lock);
+    return in_time;
 }
 
 static bool free_bytes(um_executor_t *executor, uint32_t context, uint64_t *free, uint64_t *total)
@@ -530,6 +550,7 @@ static void stop(um_executor_t *executor)
     pthread_mutex_lock(&all->lock);
     all->stopping = true;
     pthread_cond_broadcast(&all->work);
+    pthread_cond_broadcast(&all->left);
     while (all->running && pthread_cond_timedwait(&all->left, &all->lock, &end) != ETIMEDOUT)
         ;
     /* A worker that is stuck in the driver is left there: the program wants to end. */

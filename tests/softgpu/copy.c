@@ -151,6 +151,9 @@ static bool outside(uint64_t addr, uint64_t width, uint64_t rows, uint64_t pitch
            (sg_memory_find(addr, &m) && addr - m.addr + (rows - 1) * pitch + width > m.bytes);
 }
 
+#define STAGED                                                                                     \
+    (64u << 10) /* from pageable memory up to here the driver keeps a copy, and returns */
+
 /* What is known of the addresses is checked at the call; what the CPU has in pageable memory is copied now. */
 static CUresult copy(const CUDA_MEMCPY3D *c, CUstream handle, bool wait)
 {
@@ -185,9 +188,12 @@ static CUresult copy(const CUDA_MEMCPY3D *c, CUstream handle, bool wait)
                            (y + z * (c->srcHeight ? c->srcHeight : c->Height)) * c->srcPitch,
                        c->WidthInBytes);
     }
-    wait |= !stream->capture && pageable(destination(c));
+    bool closes =
+        !stream->capture && (pageable(destination(c)) || (pageable(source(c)) && bytes > STAGED));
     result = sg_enqueue(stream, &op);
-    if (result == CUDA_SUCCESS && wait)
+    if (result == CUDA_SUCCESS && closes)
+        result = sg_wait_closed(stream);
+    else if (result == CUDA_SUCCESS && wait)
         result = sg_wait(stream);
     return result;
 }

@@ -502,6 +502,53 @@ static void library(void)
 }
 #endif
 
+/* ---- calls that keep others out of the driver ---- */
+
+/* As libraries that allocate for each operation do: what a kernel takes is new, and followed at once by the call
+ * that `close` makes. The kernel rests long enough for what was brought before that call to be there. */
+static void closed(void (*close)(CUdeviceptr data))
+{
+    static const char text[] = "//softgpu kernel _Z3incPfm ptr:p u64:n\n"
+                               "//softgpu   wait 50000000\n"
+                               "//softgpu   add f32 p n 1\n";
+    CUmodule module = start(program, 0);
+    CUfunction inc;
+
+    CHECK(cuModuleLoadData(&module, text));
+    inc = function(module, "_Z3incPfm");
+    for (int r = 0; r < 2 * ROUNDS; r++) {
+        CUdeviceptr data = allocate(BYTES);
+
+        launch(inc, NULL, (void *[]){&data, &n});
+        close(data);
+    }
+}
+
+static void free_it(CUdeviceptr data)
+{
+    CHECK(cuMemFree(data));
+    puts("freed");
+}
+
+static void frees(void)
+{
+    closed(free_it);
+}
+
+static void copy_from_it(CUdeviceptr data)
+{
+    float first = 0;
+
+    CHECK(cuMemcpyDtoHAsync(&first, data, sizeof(first), NULL));
+    printf("%.0f\n", (double)first);
+    CHECK(cuMemFree(data));
+}
+
+static void items(void)
+{
+    closed(copy_from_it);
+}
+
 /* One grid whatever n is: a kernel that strides through its elements. The last n has not been before. */
 static void elements(void)
 {
@@ -535,7 +582,7 @@ int main(int argc, char **argv)
         {"contexts", contexts}, {"apart", apart},       {"advised", advised},
         {"shared", shared},     {"slices", slices},     {"indexed", indexed},
         {"stages", stages},     {"library", library},   {"elsewhere", elsewhere},
-        {"elements", elements},
+        {"elements", elements}, {"frees", frees},       {"items", items},
     };
 
     program = argv[0];

@@ -64,6 +64,7 @@ static CUresult prefetch(CUdeviceptr addr, size_t bytes, int device, CUstream ha
         stream->capture->invalid = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
+    sg_context_open_wait(stream->context);
     pthread_mutex_lock(&sg_uvm_lock);
     managed_t *m = range(addr, bytes);
     if (m)

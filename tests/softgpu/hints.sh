@@ -30,7 +30,7 @@ for mode in $("$hints" | grep -v elements); do # of which one run is long enough
     ok "$mode: with all advisors, the same" as_alone --advisors all -q
     ok "$mode: hinted, the same" as_alone -q
     case $mode in
-    apart | advised | shared | slices | indexed | library) continue ;; # below
+    apart | advised | shared | slices | indexed | library | frees | items) continue ;; # below
     esac
     [ -s alone.out ] || { skip "$mode: memory goes to GPU 0" "this CUDA has none"; continue; }
     ok "$mode: memory goes to GPU 0" [ "$(brought 0)" -ge $((4 * MIB)) ]
@@ -87,6 +87,18 @@ for mode in slices indexed; do
     [ $mode = slices ] || continue
     ok "$mode: one GPU is brought what it takes" [ "$(brought 0)" -gt 0 ]
     ok "$mode: and so is the other" [ "$(brought 1)" -gt 0 ]
+done
+
+# A free, and a copy of four bytes to pageable memory, keep everybody else out of the driver until the kernel before it is
+# over: what that kernel takes is there first. Alone it faults all of it in.
+faulted() { awk '$1 == 4 { n++ } END { print n + 0 }' records; }
+for mode in frees items; do
+    rm -f records
+    "$hints" $mode >alone.out
+    alone=$(faulted)
+    ok "$mode: alone, the GPU faults" [ "$alone" -gt 0 ]
+    ok "$mode: hinted, the same" as_alone -q --advisors first_touch,ahead --guard-per-mille 0
+    ok "$mode: what a launch takes is there before the call after it closes the driver" [ "$(faulted)" -lt $((alone / 2)) ]
 done
 
 # What the CPU reads after a wait is brought to it, whatever the wait was.

@@ -221,6 +221,7 @@ CUresult sg_mem_host_alloc(void **addr, size_t bytes, unsigned flags)
     CUdeviceptr at = 0;
     if (flags > 7)
         return CUDA_ERROR_INVALID_VALUE;
+    sg_context_wait_closed(sg_context());
     CUresult result = sg_memory_new(SG_PINNED, bytes, flags, &at);
 
     if (result == CUDA_SUCCESS)
@@ -254,6 +255,7 @@ CUresult sg_mem_register(void *addr, size_t bytes, unsigned flags)
 
 CUresult sg_mem_unregister(void *addr)
 {
+    sg_context_wait_closed(sg_context());
     return sg_memory_free((uintptr_t)addr, 1u << SG_REGISTERED) == CUDA_SUCCESS
                ? CUDA_SUCCESS
                : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -279,18 +281,18 @@ CUresult sg_mem_host_flags(unsigned *flags, void *addr)
     return CUDA_SUCCESS;
 }
 
-/* Freeing waits for the GPU. */
+/* Freeing waits for the GPU, and nobody else gets in meanwhile. */
 CUresult sg_mem_free(CUdeviceptr addr)
 {
     if (!addr)
         return CUDA_SUCCESS;
-    sg_context_wait(sg_context());
+    sg_context_wait_closed(sg_context());
     return sg_memory_free(addr, 1u << SG_DEVICE | 1u << SG_MANAGED | 1u << SG_POOLED);
 }
 
 CUresult sg_mem_free_host(void *addr)
 {
-    sg_context_wait(sg_context());
+    sg_context_wait_closed(sg_context());
     return addr == NULL ? CUDA_SUCCESS : sg_memory_free((uintptr_t)addr, 1u << SG_PINNED);
 }
 
@@ -415,6 +417,8 @@ CUresult sg_pool_trim(CUmemoryPool pool, size_t bytes)
 CUresult sg_mem_info(size_t *free_bytes, size_t *total)
 {
     int device = sg_context()->device;
+
+    sg_context_open_wait(sg_context());
     uint64_t all = sg_gpu_bytes(device), taken = sg_memory_used(device) + sg_gpu_used(device);
 
     *total = all;

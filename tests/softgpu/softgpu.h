@@ -97,6 +97,7 @@ typedef struct CUctx_st {
     bool primary, alive;
     unsigned flags;
     CUresult sticky; /* what a kernel did to it */
+    unsigned closed; /* threads that wait inside and keep others out */
     struct CUstream_st *legacy, *streams;
     struct CUctx_st *next;
 } sg_context_t;
@@ -233,6 +234,11 @@ CUresult sg_stream_of(CUstream handle, sg_stream_t **out);
 CUresult sg_enqueue(sg_stream_t *stream, sg_op_t *op);
 CUresult sg_wait(sg_stream_t *stream);
 void sg_context_wait(sg_context_t *context);
+/* Calls that close their context wait inside it for the GPU, for everything or for one stream, and keep
+ * the prefetches of other threads out meanwhile; those begin with sg_context_open_wait. */
+void sg_context_wait_closed(sg_context_t *context);
+CUresult sg_wait_closed(sg_stream_t *stream);
+void sg_context_open_wait(sg_context_t *context);
 sg_stream_t *sg_stream_new(sg_context_t *context, unsigned flags);
 void sg_streams_end(sg_context_t *context);
 void sg_op_run(sg_op_t *op, sg_stream_t *stream);

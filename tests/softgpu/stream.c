@@ -253,6 +253,39 @@ void sg_context_wait(sg_context_t *context)
     sg_managed_waited();
 }
 
+static void close_by(sg_context_t *context, int more)
+{
+    pthread_mutex_lock(&sg_lock);
+    context->closed += (unsigned)more;
+    pthread_cond_broadcast(&progress);
+    pthread_mutex_unlock(&sg_lock);
+}
+
+void sg_context_wait_closed(sg_context_t *context)
+{
+    close_by(context, 1);
+    sg_context_wait(context);
+    close_by(context, -1);
+}
+
+CUresult sg_wait_closed(sg_stream_t *stream)
+{
+    sg_context_t *context = stream->context;
+
+    close_by(context, 1);
+    CUresult result = sg_wait(stream);
+    close_by(context, -1);
+    return result;
+}
+
+void sg_context_open_wait(sg_context_t *context)
+{
+    pthread_mutex_lock(&sg_lock);
+    while (context->closed)
+        pthread_cond_wait(&progress, &sg_lock);
+    pthread_mutex_unlock(&sg_lock);
+}
+
 void sg_streams_end(sg_context_t *context)
 {
     pthread_mutex_lock(&sg_lock);

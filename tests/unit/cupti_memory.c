@@ -232,6 +232,73 @@ Test(live, copies_in_two_and_three_dimensions_and_in_batches)
     cr_assert_eq(event_of(UM_EV_COPY, 3)->u.copy.stream, 5);
 }
 
+/* After a launch that may be hinted: is there nothing left to catch up with once the call has begun? */
+#define CAUGHT_UP_BY(expected, api, ...)                                                           \
+    do {                                                                                           \
+        api##_params p_ = __VA_ARGS__;                                                             \
+        uint64_t data_ = 0;                                                                        \
+        launch(1, A, B, NULL);                                                                     \
+        cr_assert(um_live_is_behind(1));                                                           \
+        correlation++;                                                                             \
+        enter_or_exit(CUPTI_CB_DOMAIN_DRIVER_API, ID(api), &p_, CUPTI_API_ENTER, NULL, &data_);    \
+        cr_assert_neq(um_live_is_behind(1), expected, #api);                                       \
+        enter_or_exit(CUPTI_CB_DOMAIN_DRIVER_API, ID(api), &p_, CUPTI_API_EXIT, NULL, &data_);     \
+    } while (0)
+
+Test(live, what_was_launched_goes_before_calls_that_keep_others_out_of_the_driver)
+{
+    CUdeviceptr out = 0x40000000;
+    void *host = (void *)0x30000000;
+    char pageable[8];
+    CUDA_MEMCPY2D two = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .srcDevice = A,
+                         .dstMemoryType = CU_MEMORYTYPE_HOST,
+                         .dstHost = pageable,
+                         .WidthInBytes = 4,
+                         .Height = 2};
+    CUDA_MEMCPY2D *nowhere = (CUDA_MEMCPY2D *)16; /* not read where nothing was launched */
+
+    start(UM_MODE_HINT);
+    runtime.hinting = true;
+    create_context();
+    alloc_managed(A, 1 << 20);
+    alloc_managed(B, 1 << 20);
+    result = CUDA_ERROR_INVALID_VALUE;
+    CALL(cuMemcpy2DAsync_v2, {nowhere, NULL});
+    result = CUDA_SUCCESS;
+    CAUGHT_UP_BY(true, cuMemAllocHost_v2, {&host, 1 << 20});
+    CAUGHT_UP_BY(true, cuMemHostAlloc, {&host, 1 << 20, 0});
+    CAUGHT_UP_BY(true, cuMemHostRegister_v2, {(void *)0x50000000, 500, 0});
+    CAUGHT_UP_BY(true, cuMemHostUnregister, {(void *)0x50000000});
+    CAUGHT_UP_BY(true, cuMemcpyDtoHAsync_v2, {pageable, A, 4, NULL});
+    CAUGHT_UP_BY(true, cuMemcpy2DAsync_v2, {&two, NULL});
+    CAUGHT_UP_BY(true, cuMemcpyHtoDAsync_v2, {A, pageable, 1 << 20, NULL});
+    CAUGHT_UP_BY(false, cuMemcpyHtoDAsync_v2, {A, pageable, 8, NULL});
+    CAUGHT_UP_BY(false, cuMemcpyDtoHAsync_v2, {host, A, 4, NULL});
+    CAUGHT_UP_BY(false, cuMemcpyDtoDAsync_v2, {A, B, 4, NULL});
+    CAUGHT_UP_BY(false, cuMemAlloc_v2, {&out, 100});
+    CAUGHT_UP_BY(false, cuMemAllocManaged, {&out, 100, CU_MEM_ATTACH_GLOBAL});
+    CAUGHT_UP_BY(false, cuMemFreeAsync, {0x40000000, NULL});
+    CAUGHT_UP_BY(true, cuMemFreeHost, {host});
+    CAUGHT_UP_BY(true, cuMemFree_v2, {B});
+}
+
+Test(live, what_was_waited_for_needs_no_catching_up)
+{
+    start(UM_MODE_HINT);
+    runtime.hinting = true;
+    create_context();
+    alloc_managed(A, 1 << 20);
+    launch(1, A, A, NULL);
+    cr_assert(um_live_is_behind(1));
+    cr_assert_not(um_live_is_behind(2), "of another context");
+    device_sync();
+    cr_assert_not(um_live_is_behind(1));
+    runtime.hinting = false; /* nothing is prefetched now */
+    launch(1, A, A, NULL);
+    cr_assert_not(um_live_is_behind(1));
+}
+
 Test(live, sets_have_value_and_bytes)
 {
     start(UM_MODE_RECORD);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -23,7 +24,8 @@ typedef struct driver {
     _Atomic unsigned dead_context_calls;
     _Atomic uint32_t dead_context;
     int32_t error;
-    bool busy; /* the link */
+    bool busy;            /* the link */
+    _Atomic bool endless; /* each piece submits another */
     unsigned asked;
 } driver_t;
 
@@ -33,6 +35,8 @@ typedef struct told {
     unsigned n, by[UM_HINT_RESULT_COUNT];
     int32_t error;
 } told_t;
+
+static bool submit(uint64_t n, uint32_t context, uint32_t correlation);
 
 static driver_t *driver;
 static told_t *told;
@@ -55,6 +59,8 @@ static int32_t apply(void *ctx, unsigned worker, uint32_t context, const um_hint
     (void)worker;
     if (context == d->dead_context)
         d->dead_context_calls++;
+    if (d->endless)
+        submit(0, context, 1);
     pthread_mutex_lock(&d->lock);
     d->inside++;
     pthread_cond_broadcast(&d->changed);
@@ -503,6 +509,156 @@ Test(workers, numbers_out_of_range_are_refused)
     cr_assert_eq(um_workers_new(&calls, UM_WORKERS_MAX + 1, &executor), UM_ERR_INVALID);
 }
 
+/* ---- catching up: what was launched is in the driver before somebody is let in who closes it ---- */
+
+static bool catch_up(uint32_t context)
+{
+    return executor->ops->catch_up(executor, context);
+}
+
+Test(workers, catching_up_waits_for_what_is_queued_and_inside_the_driver)
+{
+    pthread_t opener;
+    bool all_in;
+
+    begin(2);
+    set_shut(true);
+    for (unsigned i = 0; i < 20; i++)
+        cr_assert(submit(i, 1, 1));
+    wait_inside(2);
+    pthread_create(&opener, NULL, open_later, NULL);
+    all_in = catch_up(1); /* not on a busy machine, where the opener may come too late */
+    pthread_mutex_lock(&driver->lock);
+    cr_assert(driver->applied == 20 || !all_in, "%u are in", driver->applied);
+    pthread_mutex_unlock(&driver->lock);
+    pthread_join(opener, NULL);
+    end();
+}
+
+Test(workers, catching_up_does_not_wait_for_ever)
+{
+    begin(1);
+    set_shut(true);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert(submit(i, 1, 1));
+    wait_inside(1);
+    cr_assert_not(catch_up(1), "the driver never answers");
+    cr_assert_eq(told->n, 0);
+    set_shut(false);
+    wait_told(3);
+    end();
+}
+
+/* Each of these would be waited for in vain. */
+Test(workers, catching_up_does_not_wait_for_what_is_of_no_use_now)
+{
+    begin(2);
+    set_busy(true);
+    set_shut(true);
+    cr_assert(submit(0, 2, 1)); /* of another context: inside the driver, and queued */
+    cr_assert(submit(1, 2, 1));
+    wait_inside(2);
+    cr_assert(submit(2, 2, 1));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_IDLE, 3, 1, 1));
+    cr_assert(submit_as(UM_HINT_PREFETCH, UM_ORDER_AFTER, 4, 1, 40));
+    cr_assert(submit(5, 1, 7)); /* cancelled, and no worker is free to say so */
+    executor->ops->cancel_launch(executor, 7);
+    cr_assert(catch_up(1));
+    cr_assert_not(catch_up(2), "there is something to wait for");
+    cr_assert_eq(told->n, 0);
+    set_shut(false);
+    wait_told(4);
+    end();
+}
+
+/* Another thread that launches without rest would hold it up for as long as it may wait. */
+Test(workers, catching_up_does_not_wait_for_what_comes_meanwhile)
+{
+    bool all_in = false;
+
+    begin(1);
+    driver->endless = true; /* there is always one queued or inside */
+    cr_assert(submit(0, 1, 1));
+    for (int i = 0; i < 10 && !all_in; i++)
+        all_in = catch_up(1);
+    cr_assert(all_in);
+    driver->endless = false;
+    end();
+}
+
+static void *cancel_it(void *arg)
+{
+    (void)arg;
+    executor->ops->cancel_range(executor, MIB, MIB);
+    return NULL;
+}
+
+Test(workers, catching_up_ends_when_what_it_waits_for_is_cancelled)
+{
+    const unsigned rounds = 10;
+    unsigned in_time = 0;
+    pthread_t canceller;
+
+    begin(1);
+    set_shut(true);
+    cr_assert(submit(0, 2, 1));
+    wait_inside(1); /* the only worker, in another context: it says nothing of what is cancelled */
+    for (unsigned i = 0; i < rounds; i++) {
+        cr_assert(submit(1, 1, 1));
+        pthread_create(&canceller, NULL, cancel_it, NULL);
+        in_time += catch_up(1);
+        pthread_join(canceller, NULL);
+    }
+    cr_assert_gt(in_time, rounds / 2); /* on a busy machine it may come too late for some */
+    cr_assert_eq(told->n, 0);
+    set_shut(false);
+    wait_told(1 + rounds);
+    end();
+}
+
+/* It is not served, but no longer there either. */
+Test(workers, catching_up_does_not_wait_for_a_context_that_went)
+{
+    bool all_in = false;
+
+    begin(1);
+    executor->ops->cancel_context(executor, 7);
+    for (unsigned i = 0; i < 10 && !all_in; i++) {
+        for (unsigned k = 0; k < 100; k++)
+            cr_assert(submit(k, 7, 1));
+        all_in = catch_up(7);
+        wait_told((i + 1) * 100);
+    }
+    cr_assert(all_in);
+    cr_assert_eq(driver->applied, 0);
+    end();
+}
+
+static void *stop_it(void *arg)
+{
+    (void)arg;
+    executor->ops->stop(executor);
+    return NULL;
+}
+
+Test(workers, catching_up_is_over_when_they_stop)
+{
+    pthread_t stopper;
+
+    begin(1);
+    set_shut(true);
+    cr_assert(submit(0, 1, 1));
+    wait_inside(1);
+    pthread_create(&stopper, NULL, stop_it, NULL);
+    while (submit(1, 1, 1)) /* until it has begun */
+        sched_yield();
+    cr_assert(catch_up(1), "though one is inside");
+    cr_assert_eq(driver->inside, 1);
+    set_shut(false);
+    pthread_join(stopper, NULL);
+    end();
+}
+
 /* Threads that launch while others free: for the race detector. */
 static _Atomic unsigned accepted;
 
@@ -522,6 +678,7 @@ static void *free_much(void *arg)
         executor->ops->cancel_launch(executor, i);
         executor->ops->overtake(executor, i % 64 * MIB, 2 * MIB, (int32_t)(i % 2));
         executor->ops->wait_over(executor, i * 4);
+        catch_up(1 + (uintptr_t)arg);
         executor->ops->free_bytes(executor, 1 + (uintptr_t)arg, &free, &total);
         if (i == 400)
             executor->ops->cancel_context(executor, 1 + (uintptr_t)arg);
