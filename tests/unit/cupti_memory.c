@@ -299,6 +299,36 @@ Test(live, what_was_waited_for_needs_no_catching_up)
     cr_assert_not(um_live_is_behind(1));
 }
 
+/* After a launch: is there something left to catch up with once the call is over? */
+#define LEAVES_BEHIND(expected, api, ...)                                                          \
+    do {                                                                                           \
+        launch(1, A, A, NULL);                                                                     \
+        CALL(api, __VA_ARGS__);                                                                    \
+        cr_assert_eq(um_live_is_behind(1), expected, #api);                                        \
+    } while (0)
+
+Test(live, what_only_looks_like_a_wait_leaves_something_to_catch_up_with)
+{
+    void *pinned = (void *)0x30000000;
+    char pageable[8];
+
+    start(UM_MODE_HINT);
+    runtime.hinting = true;
+    create_context();
+    alloc_managed(A, 1 << 20);
+    alloc_device(D, 1 << 20);
+    CALL(cuMemAllocHost_v2, {&pinned, 1 << 20});
+    LEAVES_BEHIND(true, cuMemsetD8_v2, {A, 1, 64});
+    LEAVES_BEHIND(true, cuMemcpyHtoD_v2, {D, pageable, sizeof(pageable)});
+    LEAVES_BEHIND(true, cuMemcpyDtoD_v2, {D, A, 64});
+    LEAVES_BEHIND(true, cuEventSynchronize, {(CUevent)0x44}); /* it may be of long ago */
+    LEAVES_BEHIND(true, cuMemFree_v2, {0});
+    LEAVES_BEHIND(false, cuMemcpyDtoH_v2, {pinned, D, 64});
+    LEAVES_BEHIND(false, cuStreamSynchronize, {NULL});
+    result = CUDA_ERROR_ILLEGAL_ADDRESS;
+    LEAVES_BEHIND(true, cuStreamSynchronize, {NULL});
+}
+
 Test(live, sets_have_value_and_bytes)
 {
     start(UM_MODE_RECORD);
